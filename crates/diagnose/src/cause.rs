@@ -6,32 +6,34 @@ use crate::twins::{self, Twins};
 use duel_model::{Confidence, Evidence, Finding, HttpPlan, Leads, Probe, TwinChange};
 
 /// A cause, to be held against a gap.
-pub(crate) trait Cause: Sync {
+pub(crate) struct Cause {
     /// Its id and description.
-    fn entry(&self) -> &'static CauseEntry;
-
-    /// How the cause stands, given what is known so far; `Err` where that settles it before its own judgement.
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing>;
-
-    /// What takes the cause away from a twin of the slow side's server, where something does and `weigh` leaves it to its
-    /// caller to look at twins.
-    fn cure(&self) -> Option<Cure> {
-        None
-    }
-
+    pub(crate) entry: &'static CauseEntry,
+    /// How it stands, given what is known so far; `Err` where that settles it before its own judgement.
+    pub(crate) weigh: fn(&Gap<'_>) -> Result<Standing, Standing>,
     /// The kinds of work that it can be a cause of.
-    fn kinds(&self) -> &'static [&'static str] {
-        WEB
-    }
-
+    pub(crate) kinds: &'static [&'static str],
+    /// What takes it away from a twin of the slow side's server, where something does and `weigh` leaves it to
+    /// [`Self::examine`] to look at twins.
+    pub(crate) cure: Option<Cure>,
     /// Whether it asks only when all other causes have: it is seldom the cause, and nothing but its own probes tells.
-    fn asks_last(&self) -> bool {
-        false
+    pub(crate) asks_last: bool,
+}
+
+impl Cause {
+    /// A cause of web servers.
+    pub(crate) const fn of(entry: &'static CauseEntry, weigh: fn(&Gap<'_>) -> Result<Standing, Standing>) -> Self {
+        Self { entry, weigh, kinds: WEB, cure: None, asks_last: false }
     }
 
-    /// How the cause stands, given what is known so far, and by what twins show, where one may be started.
-    fn examine(&self, gap: &Gap<'_>) -> Standing {
-        match (self.weigh(gap).unwrap_or_else(|settled| settled), self.cure()) {
+    /// How it stands by its own judgement.
+    pub(crate) fn standing(&self, gap: &Gap<'_>) -> Standing {
+        (self.weigh)(gap).unwrap_or_else(|settled| settled)
+    }
+
+    /// The same, and by what twins show, where one may be started.
+    pub(crate) fn examine(&self, gap: &Gap<'_>) -> Standing {
+        match (self.standing(gap), self.cure) {
             (Standing::Fits(fit), Some(cure)) if fit.finding.confidence < Confidence::Confirmed => {
                 on_twins(gap, fit, cure)
             }

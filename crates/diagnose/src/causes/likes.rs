@@ -88,8 +88,8 @@ pub(crate) fn gives_way(entry: &CauseEntry, shown: &CauseEntry) -> bool {
 
 /// How another cause stands by its own judgement. `None`: it is none of this kind of work.
 fn standing_of(gap: &Gap<'_>, id: &str) -> Option<Standing> {
-    let cause = suiting(&gap.case).into_iter().find(|cause| cause.entry().id == id)?;
-    Some(cause.weigh(gap).unwrap_or_else(|settled| settled))
+    let cause = suiting(&gap.case).into_iter().find(|cause| cause.entry.id == id)?;
+    Some(cause.standing(gap))
 }
 
 #[cfg(test)]
@@ -101,8 +101,8 @@ mod tests {
     fn each_line_is_of_two_causes_of_one_kind_of_work() {
         for (place, (cause, other, _)) in LIKES.iter().enumerate() {
             let kinds = |id: &str| {
-                let of_id = all().filter(|cause| cause.entry().id == id);
-                of_id.flat_map(|cause| cause.kinds()).collect::<Vec<_>>()
+                let of_id = all().filter(|cause| cause.entry.id == id);
+                of_id.flat_map(|cause| cause.kinds).collect::<Vec<_>>()
             };
             let (kinds, of_other) = (kinds(cause), kinds(other));
             assert!(kinds.iter().any(|kind| of_other.contains(kind)), "{cause} and {other}");

@@ -39,51 +39,41 @@ const WORKING: f64 = 0.5;
 /// whole milliseconds lets a single connection, which waits for each answer, do less than it lets several of one address.
 const IN_PROPORTION: f64 = 1.5;
 
-pub(super) struct ClientLimit;
+pub(super) static CAUSE: Cause = Cause {
+    cure: Some(Cure { change: TwinChange::NoLimits, may_lie_outside: true }),
+    asks_last: true,
+    ..Cause::of(&ENTRY, weigh)
+};
 
-impl Cause for ClientLimit {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    reference(gap)?;
+    let before = reference_under_load(gap)?;
+    may_be_held_up(gap, &before)?;
+    let spread = match SOURCES_SPREAD.possible(&gap.case) {
+        Ok(()) => shown(gap, SOURCES_SPREAD, &before)?,
+        // Of one connection, or one other address, only the address can be another one.
+        Err(why) => return from_one_other(gap, &before, &why),
+    };
+    if !spread.moved() {
+        return Err(did_not_move(gap, &spread, &before));
     }
-
-    fn cure(&self) -> Option<Cure> {
-        Some(Cure { change: TwinChange::NoLimits, may_lie_outside: true })
-    }
-
-    fn asks_last(&self) -> bool {
-        true
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        reference(gap)?;
-        let before = reference_under_load(gap)?;
-        may_be_held_up(gap, &before)?;
-        let spread = match SOURCES_SPREAD.possible(&gap.case) {
-            Ok(()) => shown(gap, SOURCES_SPREAD, &before)?,
-            // Of one connection, or one other address, only the address can be another one.
-            Err(why) => return from_one_other(gap, &before, &why),
-        };
-        if !spread.moved() {
-            return Err(did_not_move(gap, &spread, &before));
+    let other = match shown(gap, SOURCE_OTHER, &before) {
+        Ok(flip) => Some(flip),
+        Err(Standing::Undecided(_)) => None,
+        Err(wanted) => return Err(wanted),
+    };
+    let held = match &other {
+        Some(other) if is_held_alone(&spread, other) => Held::EachAddress,
+        Some(other) if other.moved() && other.share.mid >= Flip::EXPLAINS * spread.share.mid => Held::OurAddress,
+        // Neither the one nor the other: then what the first flip showed may be chance.
+        Some(other) => {
+            let text = format!("{}, but {}", tell(gap, &spread, &before), tell(gap, other, &before));
+            return Err(Standing::Undecided(gap.evidence(&other.view, text)));
         }
-        let other = match shown(gap, SOURCE_OTHER, &before) {
-            Ok(flip) => Some(flip),
-            Err(Standing::Undecided(_)) => None,
-            Err(wanted) => return Err(wanted),
-        };
-        let held = match &other {
-            Some(other) if is_held_alone(&spread, other) => Held::EachAddress,
-            Some(other) if other.moved() && other.share.mid >= Flip::EXPLAINS * spread.share.mid => Held::OurAddress,
-            // Neither the one nor the other: then what the first flip showed may be chance.
-            Some(other) => {
-                let text = format!("{}, but {}", tell(gap, &spread, &before), tell(gap, other, &before));
-                return Err(Standing::Undecided(gap.evidence(&other.view, text)));
-            }
-            None => Held::OneOfBoth,
-        };
-        Ok(found(gap, &before, held, &spread, other.as_deref()))
-    }
+        None => Held::OneOfBoth,
+    };
+    Ok(found(gap, &before, held, &spread, other.as_deref()))
 }
 
 /// What is held up.

@@ -55,25 +55,19 @@ const FRONTS: [&str; 8] = ["nginx", "apache2", "httpd", "caddy", "lighttpd", "h2
 /// machine. What clients acknowledge apart differs from side to side by some tenths.
 const LEAST_SEGMENTS: f64 = 1.5;
 
-pub(super) struct ExtraHop;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for ExtraHop {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        let reference = reference(gap)?;
-        let waits = waits_longer(gap, reference)?;
-        if gap.has_host(gap.slow) {
-            let demands = demands(gap)?;
-            if let Some(standing) = by_machine(gap, reference, waits, &demands) {
-                return Ok(standing);
-            }
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    let reference = reference(gap)?;
+    let waits = waits_longer(gap, reference)?;
+    if gap.has_host(gap.slow) {
+        let demands = demands(gap)?;
+        if let Some(standing) = by_machine(gap, reference, waits, &demands) {
+            return Ok(standing);
         }
-        Ok(by_field(gap, reference, waits))
     }
+    Ok(by_field(gap, reference, waits))
 }
 
 /// Over one connection: whether the gap sits in waiting for answers and receiving them, all but a little, while
