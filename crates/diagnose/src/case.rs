@@ -48,6 +48,29 @@ pub enum Step {
 }
 
 impl<'a> Case<'a> {
+    /// One of targets whose machines are not read, about which nothing was asked yet, and for which no time is left.
+    pub fn of(
+        plan: &'a Plan,
+        verdict: &'a Verdict,
+        first_contact: &'a [Option<Facts>],
+        comparison: &'a [TargetObservation],
+    ) -> Self {
+        Self {
+            plan,
+            verdict,
+            first_contact,
+            comparison,
+            hosts: &[],
+            twins: &[],
+            most_copied_bytes: None,
+            sources: Err("other addresses were not looked for"),
+            round_ops: None,
+            outcomes: &[],
+            below: None,
+            budget_left_ns: 0,
+        }
+    }
+
     pub(crate) fn http(&self) -> Option<&'a HttpPlan> {
         match &self.plan.workload {
             WorkloadPlan::Http(http) => Some(http),

@@ -193,14 +193,13 @@ impl Lab {
         };
         let outcome = if unavailable.is_some() {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
-            let (pairs, targets, demands) = Default::default();
-            ProbeOutcome { probe, pairs, targets, demands, lens: None, twin, doubts: moved.collect(), unavailable }
+            ProbeOutcome { twin, doubts: moved.collect(), unavailable, ..ProbeOutcome::of(probe) }
         } else {
             let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
             if !probe.reads_hosts {
                 demands.clear();
             }
-            ProbeOutcome { probe, pairs: verdict.pairs, targets, demands, lens: None, twin, doubts, unavailable }
+            ProbeOutcome { pairs: verdict.pairs, targets, demands, twin, doubts, ..ProbeOutcome::of(probe) }
         };
         (outcome, slots)
     }
@@ -384,9 +383,8 @@ fn round_ops(plan: &Plan) -> Option<u64> {
 
 /// The outcome of a probe that put no load on anything.
 pub(crate) fn without_load(probe: Probe, reading: Result<LensReading, String>) -> ProbeOutcome {
-    let (pairs, targets, demands, doubts) = Default::default();
     let unavailable = reading.as_ref().err().map(|why| NotMade::Because(sanitize_line(why)));
-    ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), twin: None, doubts, unavailable }
+    ProbeOutcome { lens: reading.ok(), unavailable, ..ProbeOutcome::of(probe) }
 }
 
 /// What a probe has brought so far.

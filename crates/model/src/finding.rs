@@ -61,6 +61,14 @@ pub struct ProbeOutcome {
     pub unavailable: Option<NotMade>,
 }
 
+impl ProbeOutcome {
+    /// One that has shown nothing.
+    pub fn of(probe: Probe) -> Self {
+        let (pairs, targets, demands, doubts) = Default::default();
+        Self { probe, pairs, targets, demands, lens: None, twin: None, doubts, unavailable: None }
+    }
+}
+
 /// Why a probe could not be made. It is kept and shown in JSON as the text that tells it, as it always was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
