@@ -14,16 +14,9 @@ const LOTTERY: Schema = Schema {
     shared_lane: Noun { one: "hand", many: "hands" },
     phases: phase::ALL,
     failures: failure::ALL,
-    bytes: "bytes read",
     facts_title: "Hats",
     facts: &[Declaration::listed("lottery.felt", "felt"), Declaration::listed("lottery.brim", "brim")],
-    params: &[],
-    runs_targets: false,
-    reaches: &[],
-    threads: Threads::OfDuel,
-    depth: None,
-    counters: &[],
-    parts: None,
+    ..null::SCHEMA
 }
 .sound();
 
