@@ -111,9 +111,5 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         told_below(&below, format!("duel reading the same files: {}", below.tell(&below.comparison))),
     ];
     let told = Told { summary, remedy, facts, further: vec![told_below(&below, worth)] };
-    let mut standing = fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told);
-    if let Standing::Fits(fit) = &mut standing {
-        fit.is_below = true;
-    }
-    Ok(standing)
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told).with(|fit| fit.is_below = true))
 }

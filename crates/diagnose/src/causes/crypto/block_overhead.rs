@@ -93,12 +93,11 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
          (a provider or an engine in between, a lock, a fetch of the algorithm): `perf record` on the process that uses it."
     );
     let facts = vec![gap.evidence(&flip.view, told)];
-    let mut standing = fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: paid.evidence });
-    if let Standing::Fits(fit) = &mut standing {
+    let told = Told { summary, remedy, facts, further: paid.evidence };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told).with(|fit| {
         fit.finding.explains = Some(share.mid.clamp(0.0, 1.0));
         fit.moved_ns = fixed_ns.mid;
-    }
-    Ok(standing)
+    }))
 }
 
 /// What a fixed time is paid for.

@@ -59,13 +59,11 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
          move more through it."
     );
     let told = Told { summary, remedy, facts: vec![by_blocks, by_depth], further: Vec::new() };
-    let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
-    if let Standing::Fits(fit) = &mut standing {
+    Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told).with(|fit| {
         fit.hides_rest = true;
         // What the kernel was told to do and what the device does agree at both sizes of blocks, and the other side does more.
         if limit.is_some() {
             fit.finding.confidence = Confidence::Confirmed;
         }
-    }
-    Ok(standing)
+    }))
 }

@@ -141,11 +141,7 @@ fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, mut facts: Vec<Evid
         facts,
         further: Vec::new(),
     };
-    let mut standing = fit_by_host(gap, &ENTRY, Some(share), confidence, told);
-    if let Standing::Fits(fit) = &mut standing {
-        fit.is_under_load = true;
-    }
-    standing
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told).with(|fit| fit.is_under_load = true)
 }
 
 /// The port that the server listens on, as far as plan and address tell.

@@ -12,13 +12,13 @@
 //! Nothing is asked where it cannot be: who works all the time waits for no limit, and a limit makes no handshake dearer
 //! to compute. Failures are no speed: what is refused is no gap that could shrink.
 
-use crate::cause::{Cause, CauseEntry, Cure, Fit, Standing, needs_http};
+use crate::cause::{Cause, CauseEntry, Cure, Fit, Standing, Told, needs_http};
 use crate::evidence::machines::{FULL, allowed_cpus, workers};
 use crate::evidence::worth::{reference, reference_under_load};
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, View, failed_share, phase_share};
 use crate::probes::{Kind, Mode, SOURCE_OTHER, SOURCES_SPREAD};
 use duel_model::web::phase;
-use duel_model::{AddressRange, Confidence, Finding, Leads, TwinChange};
+use duel_model::{AddressRange, Confidence, TwinChange};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.client-limit",
@@ -189,7 +189,7 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
         && (addresses / IN_PROPORTION..=addresses * IN_PROPORTION).contains(&growth);
     let hides_rest = in_proportion && !spread.confirms();
     let grown = format!("{slow} gets {growth:.1} times as much done over {addresses:.0} addresses as over one");
-    let mut evidence = gap.preamble();
+    let mut evidence = Vec::new();
     let mut text = tell(gap, spread, before);
     if addresses > 1.0 && held != Held::OurAddress {
         text = format!("{text}; {grown}");
@@ -241,23 +241,14 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
         _ if spread.confirms() => Confidence::Confirmed,
         _ => Confidence::Likely,
     };
+    let told = Told { summary, remedy, facts: evidence, further: Vec::new() };
+    let share = Some(spread.share.mid.clamp(0.0, 1.0));
     Standing::Fits(Box::new(Fit {
-        finding: Finding {
-            cause: ENTRY.id.to_owned(),
-            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
-            confidence,
-            explains: Some(spread.share.mid.clamp(0.0, 1.0)),
-            summary,
-            evidence,
-            remedy,
-            leads: Leads::default(),
-        },
         moved_ns: moved_ns(gap, spread).unwrap_or(0.0),
         is_counted: false,
-        shown_on_twin: false,
         is_under_load: true,
         hides_rest,
-        is_below: false,
+        ..Fit::of(gap, &ENTRY, share, confidence, told)
     }))
 }
 

@@ -147,13 +147,11 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         FlipLook::Missing(why) => Err(open(&format!(", but {why}"))),
         FlipLook::Shown(flip) if !flip.moved() => Err(did_not_move(gap, &flip)),
         FlipLook::Shown(flip) => {
-            let mut standing = fit(gap, &ENTRY, &flip, Confidence::Likely, told_all(facts));
             // Kept connections leave out all of connecting: what these round trips make of it is less.
-            if let Standing::Fits(fit) = &mut standing {
+            Ok(fit(gap, &ENTRY, &flip, Confidence::Likely, told_all(facts)).with(|fit| {
                 fit.finding.explains = fit.finding.explains.map(|by_flip| by_flip.min(share));
                 fit.moved_ns = fit.moved_ns.min(extra_ns);
-            }
-            Ok(standing)
+            }))
         }
     }
 }

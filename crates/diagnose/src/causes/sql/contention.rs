@@ -80,10 +80,6 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
          everybody's. Shorter transactions and fewer connections at a time take its edge off.{hot}"
     );
     let further = vec![gap.evidence(many, told)];
-    let mut standing =
-        fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, Told { summary, remedy, facts: Vec::new(), further });
-    if let Standing::Fits(fit) = &mut standing {
-        fit.is_under_load = true;
-    }
-    Ok(standing)
+    let told = Told { summary, remedy, facts: Vec::new(), further };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told).with(|fit| fit.is_under_load = true))
 }
