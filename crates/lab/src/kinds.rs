@@ -64,3 +64,21 @@ pub(crate) fn of(workload: &WorkloadPlan) -> &'static dyn Kind {
     // No plan is made or read with a kind that is not known.
     KINDS.iter().copied().chain([WEB]).find(|kind| kind.schema() == schema).unwrap_or(&NullKind)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_that_is_claimed_is_claimed_by_its_own_kind() {
+        for (address, kind) in
+            [("http://h/", "http"), ("HTTPS://h/", "http"), ("tcp://h:1", "net"), ("sqlite:a", "sql"), ("./a", "disk")]
+        {
+            assert!(is_claimed(address), "{address}");
+            assert_eq!(claiming(address).schema().kind, kind, "{address}");
+        }
+        for address in ["ftp://h/", "https:h", "h", ""] {
+            assert!(!is_claimed(address), "{address}");
+        }
+    }
+}
