@@ -1,8 +1,8 @@
 //! What diagnosis is asked, and how it answers.
 
 use duel_model::{
-    Explanation, Facts, HttpPlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, TargetObservation,
-    Verdict, WorkloadPlan, web,
+    Explanation, Facts, HttpPlan, LoopKind, Metric, Nanos, NotMade, PairVerdict, Plan, Probe, ProbeOutcome,
+    TargetObservation, Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -48,6 +48,29 @@ pub enum Step {
 }
 
 impl<'a> Case<'a> {
+    /// One of targets whose machines are not read, about which nothing was asked yet, and for which no time is left.
+    pub fn of(
+        plan: &'a Plan,
+        verdict: &'a Verdict,
+        first_contact: &'a [Option<Facts>],
+        comparison: &'a [TargetObservation],
+    ) -> Self {
+        Self {
+            plan,
+            verdict,
+            first_contact,
+            comparison,
+            hosts: &[],
+            twins: &[],
+            most_copied_bytes: None,
+            sources: Err("other addresses were not looked for"),
+            round_ops: None,
+            outcomes: &[],
+            below: None,
+            budget_left_ns: 0,
+        }
+    }
+
     pub(crate) fn http(&self) -> Option<&'a HttpPlan> {
         match &self.plan.workload {
             WorkloadPlan::Http(http) => Some(http),
@@ -57,7 +80,7 @@ impl<'a> Case<'a> {
 
     /// Whether the user ended the search: the last probe was not finished, and none follows.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.outcomes.iter().any(|outcome| outcome.unavailable.as_deref() == Some(ProbeOutcome::INTERRUPTED))
+        self.outcomes.iter().any(|outcome| outcome.unavailable == Some(NotMade::Interrupted))
     }
 
     pub(crate) fn is_open_loop(&self) -> bool {

@@ -6,37 +6,34 @@ use crate::twins::{self, Twins};
 use duel_model::{Confidence, Evidence, Finding, HttpPlan, Leads, Probe, TwinChange};
 
 /// A cause, to be held against a gap.
-pub(crate) trait Cause: Sync {
+pub(crate) struct Cause {
     /// Its id and description.
-    fn entry(&self) -> &'static CauseEntry;
-
-    /// How the cause stands, given what is known so far; `Err` where that settles it before its own judgement.
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing>;
-
-    /// What takes the cause away from a twin of the slow side's server, where something does and `weigh` leaves it to its
-    /// caller to look at twins.
-    fn cure(&self) -> Option<Cure> {
-        None
-    }
-
+    pub(crate) entry: &'static CauseEntry,
+    /// How it stands, given what is known so far; `Err` where that settles it before its own judgement.
+    pub(crate) weigh: fn(&Gap<'_>) -> Result<Standing, Standing>,
     /// The kinds of work that it can be a cause of.
-    fn kinds(&self) -> &'static [&'static str] {
-        WEB
-    }
-
+    pub(crate) kinds: &'static [&'static str],
+    /// What takes it away from a twin of the slow side's server, where something does and `weigh` leaves it to
+    /// [`Self::examine`] to look at twins.
+    pub(crate) cure: Option<Cure>,
     /// Whether it asks only when all other causes have: it is seldom the cause, and nothing but its own probes tells.
-    fn asks_last(&self) -> bool {
-        false
+    pub(crate) asks_last: bool,
+}
+
+impl Cause {
+    /// A cause of web servers.
+    pub(crate) const fn of(entry: &'static CauseEntry, weigh: fn(&Gap<'_>) -> Result<Standing, Standing>) -> Self {
+        Self { entry, weigh, kinds: WEB, cure: None, asks_last: false }
     }
 
-    /// Causes, by their ids, that rest on what this one looks like: they are taken back where it was shown.
-    fn looks_like(&self) -> &'static [&'static str] {
-        &[]
+    /// How it stands by its own judgement.
+    pub(crate) fn standing(&self, gap: &Gap<'_>) -> Standing {
+        (self.weigh)(gap).unwrap_or_else(|settled| settled)
     }
 
-    /// How the cause stands, given what is known so far, and by what twins show, where one may be started.
-    fn examine(&self, gap: &Gap<'_>) -> Standing {
-        match (self.weigh(gap).unwrap_or_else(|settled| settled), self.cure()) {
+    /// The same, and by what twins show, where one may be started.
+    pub(crate) fn examine(&self, gap: &Gap<'_>) -> Standing {
+        match (self.standing(gap), self.cure) {
             (Standing::Fits(fit), Some(cure)) if fit.finding.confidence < Confidence::Confirmed => {
                 on_twins(gap, fit, cure)
             }
@@ -71,6 +68,14 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
+    /// The same; where it fits, with more said of that.
+    pub(crate) fn with(mut self, say: impl FnOnce(&mut Fit)) -> Self {
+        if let Self::Fits(fit) = &mut self {
+            say(fit);
+        }
+        self
+    }
+
     pub(crate) fn fit(&self) -> Option<&Fit> {
         match self {
             Self::Fits(fit) => Some(fit),
@@ -95,6 +100,38 @@ pub(crate) struct Fit {
     pub(crate) hides_rest: bool,
     /// It says that a layer below is slower, of which more can be asked there.
     pub(crate) is_below: bool,
+}
+
+impl Fit {
+    /// One that rests on what was counted, and moves nothing by itself.
+    pub(crate) fn of(
+        gap: &Gap<'_>,
+        entry: &CauseEntry,
+        share: Option<f64>,
+        confidence: Confidence,
+        told: Told,
+    ) -> Self {
+        let Told { summary, remedy, facts, further } = told;
+        let finding = Finding {
+            cause: entry.id.to_owned(),
+            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
+            confidence,
+            explains: share,
+            summary,
+            evidence: gap.preamble().into_iter().chain(facts).chain(further).collect(),
+            remedy,
+            leads: Leads::default(),
+        };
+        Self {
+            finding,
+            moved_ns: 0.0,
+            is_counted: true,
+            shown_on_twin: false,
+            is_under_load: false,
+            hides_rest: false,
+            is_below: false,
+        }
+    }
 }
 
 /// An entry of the catalogue.
@@ -147,29 +184,17 @@ pub(crate) fn shown<'a>(gap: &Gap<'a>, look: FlipLook<'a>) -> Result<Box<Flip<'a
 }
 
 /// A fit that rests on a flip.
-pub(crate) fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence: Confidence, told: Told) -> Standing {
-    let mut evidence = gap.preamble();
-    evidence.extend(told.facts);
-    evidence.push(gap.evidence(&flip.view, gap.tell_flip(flip)));
-    evidence.extend(told.further);
-    Standing::Fits(Box::new(Fit {
-        finding: Finding {
-            cause: entry.id.to_owned(),
-            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
-            confidence,
-            explains: Some(flip.share.mid.clamp(0.0, 1.0)),
-            summary: told.summary,
-            evidence,
-            remedy: told.remedy,
-            leads: Leads::default(),
-        },
-        moved_ns: flip.moved_ns,
-        is_counted: false,
-        shown_on_twin: false,
-        is_under_load: false,
-        hides_rest: false,
-        is_below: false,
-    }))
+pub(crate) fn fit(
+    gap: &Gap<'_>,
+    entry: &CauseEntry,
+    flip: &Flip<'_>,
+    confidence: Confidence,
+    mut told: Told,
+) -> Standing {
+    told.facts.push(gap.evidence(&flip.view, gap.tell_flip(flip)));
+    let share = Some(flip.share.mid.clamp(0.0, 1.0));
+    let (moved_ns, is_counted) = (flip.moved_ns, false);
+    Standing::Fits(Box::new(Fit { moved_ns, is_counted, ..Fit::of(gap, entry, share, confidence, told) }))
 }
 
 /// A fit that rests on what the machines do, without a flip.
@@ -183,33 +208,14 @@ pub(crate) fn fit_by_host(
     confidence: Confidence,
     told: Told,
 ) -> Standing {
-    let mut evidence = gap.preamble();
-    evidence.extend(told.facts);
-    evidence.extend(told.further);
     let share = share.map(|share| share.clamp(0.0, 1.0));
     // In time per op: what is left of the gap's ratio when that share of its log is gone.
     let moved_ns = share.zip(gap.known_reference()).and_then(|(share, reference)| {
         let left = ((1.0 - share) * reference.log.mid).exp();
         Some(reference.fast_ns()? * (reference.ratio - left))
     });
-    Standing::Fits(Box::new(Fit {
-        finding: Finding {
-            cause: entry.id.to_owned(),
-            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
-            confidence: confidence.min(Confidence::Likely),
-            explains: share,
-            summary: told.summary,
-            evidence,
-            remedy: told.remedy,
-            leads: Leads::default(),
-        },
-        moved_ns: moved_ns.unwrap_or(0.0),
-        is_counted: true,
-        shown_on_twin: false,
-        is_under_load: false,
-        hides_rest: false,
-        is_below: false,
-    }))
+    let fit = Fit::of(gap, entry, share, confidence.min(Confidence::Likely), told);
+    Standing::Fits(Box::new(Fit { moved_ns: moved_ns.unwrap_or(0.0), ..fit }))
 }
 
 /// A fit that rests on twins of the slow side's server: with the cause taken away from one, and nothing else, its gap is
@@ -218,14 +224,13 @@ pub(crate) fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<
     let confirms = twins.confirms();
     told.further.extend(twins.evidence);
     let share = twins.flip.as_ref().map(|flip| gap.share_by_twin(flip));
-    let mut standing = fit_by_host(gap, entry, share, Confidence::Likely, told);
-    if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
+    fit_by_host(gap, entry, share, Confidence::Likely, told).with(|fit| {
+        let Some(flip) = &twins.flip else { return };
         fit.finding.confidence = if confirms { Confidence::Confirmed } else { Confidence::Likely };
         fit.moved_ns = flip.moved_ns;
         fit.is_counted = false;
         fit.shown_on_twin = confirms;
-    }
-    standing
+    })
 }
 
 /// A fit, and what twins make of it: with the change the gap is gone, and the cause is confirmed; or the twins say otherwise,

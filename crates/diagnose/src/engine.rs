@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Step};
 use crate::cause::{Cause, Fit, Standing};
-use crate::causes::{self, names};
+use crate::causes::{self, likes, names};
 use crate::evidence::below;
 use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::{AGAIN, Kind};
@@ -34,16 +34,16 @@ fn trials<'a>(case: &Case<'a>, may_be_named: fn(&str) -> bool) -> Vec<Trial<'a>>
 /// A gap and how each cause stands, in the catalogue's order.
 struct Trial<'a> {
     gap: Gap<'a>,
-    causes: Vec<&'static dyn Cause>,
+    causes: Vec<&'static Cause>,
     standings: Vec<Standing>,
     may_be_named: fn(&str) -> bool,
 }
 
 impl<'a> Trial<'a> {
     fn new(gap: Gap<'a>, may_be_named: fn(&str) -> bool) -> Self {
-        let stand = |cause: &&dyn Cause| match cause.examine(&gap) {
+        let stand = |cause: &&Cause| match cause.examine(&gap) {
             // A server that was seen without the cause, and without the gap, is proof enough in its own case.
-            Standing::Fits(fit) if !fit.shown_on_twin && !may_be_named(cause.entry().id) => {
+            Standing::Fits(fit) if !fit.shown_on_twin && !may_be_named(cause.entry.id) => {
                 let text =
                     format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
                 Standing::Suspected(gap.evidence(&gap.comparison, text))
@@ -119,7 +119,7 @@ fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
 /// Takes back causes that were only counted and have no room beside one that a flip confirmed: together they would be more
 /// than the whole gap, so the time that was counted is part of what the flip took away, or does not matter. And those that
 /// rest on nothing but what a limit for each client looks like, where that was shown.
-fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &mut [Standing]) {
+fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standing]) {
     let confirmed = standings.iter().zip(causes).filter_map(|(standing, cause)| match standing {
         Standing::Fits(fit)
             if !fit.is_counted && (fit.finding.confidence == Confidence::Confirmed || fit.hides_rest) =>
@@ -130,15 +130,15 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &mut [St
     });
     let Some((share, shown)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
     for (standing, cause) in standings.iter_mut().zip(causes) {
-        let looks_alike = shown.looks_like().contains(&cause.entry().id);
+        let gives_way = likes::gives_way(cause.entry, shown.entry);
         if let Standing::Fits(fit) = standing
             && fit.finding.confidence < Confidence::Confirmed
-            && (looks_alike || fit.is_counted && fit.finding.explains.is_some_and(|counted| counted + share > 1.0))
+            && (gives_way || fit.is_counted && fit.finding.explains.is_some_and(|counted| counted + share > 1.0))
         {
             let text = format!(
                 "{} But {} was shown to make {} of the gap, which leaves no room for that",
                 fit.finding.summary,
-                shown.entry().id,
+                shown.entry.id,
                 percent(share)
             );
             *standing = Standing::Undecided(gap.on_host(text, None));
@@ -173,8 +173,8 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             Reference::Known(_) => {
                 for (cause, standing) in trial.causes.iter().zip(&trial.standings) {
                     // What can only be suspected in the end accuses and acquits nobody either.
-                    let usual = match (trial.may_be_named)(cause.entry().id) {
-                        true if cause.asks_last() => LAST,
+                    let usual = match (trial.may_be_named)(cause.entry.id) {
+                        true if cause.asks_last => LAST,
                         true => 1.0,
                         false => PLACING,
                     };
@@ -256,7 +256,7 @@ fn conclude(case: &Case<'_>, trials: &[Trial<'_>], may_be_named: fn(&str) -> boo
     let ruled_out = suiting.iter().enumerate().filter(|(index, _)| excluded(*index));
     Explanation {
         findings,
-        ruled_out: ruled_out.map(|(_, cause)| cause.entry().id.to_owned()).collect(),
+        ruled_out: ruled_out.map(|(_, cause)| cause.entry.id.to_owned()).collect(),
         probes: case.outcomes.to_vec(),
     }
 }

@@ -218,7 +218,7 @@ impl<'a> Gap<'a> {
         };
         let missing = |why: &str| Look::Missing(format!("{id} could not be used: {}", sanitize_line(why)));
         if let Some(why) = &outcome.unavailable {
-            return missing(why);
+            return missing(why.told());
         }
         let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast)) else {
             return missing("a target was not measured");
@@ -373,6 +373,11 @@ impl<'a> Gap<'a> {
         self.host(index)?.text(key)
     }
 
+    /// The name of the program that serves on a side's machine.
+    pub(crate) fn server_program(&self, index: usize) -> Option<&'a str> {
+        self.host(index)?.server_program()
+    }
+
     /// The same as a number.
     pub(crate) fn host_number(&self, index: usize, key: &str) -> Option<f64> {
         self.host(index)?.number(key)
@@ -388,7 +393,7 @@ impl<'a> Gap<'a> {
             };
         };
         if let Some(why) = &outcome.unavailable {
-            return DemandLook::Missing(sanitize_line(why));
+            return DemandLook::Missing(sanitize_line(why.told()));
         }
         if let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast))
             && let Some(why) = self.other_requests(slow, fast)
@@ -424,7 +429,7 @@ impl<'a> Gap<'a> {
             },
             Some(outcome) => match (&outcome.lens, &outcome.unavailable) {
                 (Some(reading), None) => LensLook::Shown(reading),
-                (_, Some(why)) => LensLook::Missing(sanitize_line(why)),
+                (_, Some(why)) => LensLook::Missing(sanitize_line(why.told())),
                 (None, None) => LensLook::Missing("it told nothing".to_owned()),
             },
         }

@@ -43,7 +43,7 @@ pub(crate) fn wants(gap: &Gap<'_>) -> Vec<Probe> {
 }
 
 /// What is said of a gap that no cause explains, or of the rest of one; `left` is the share that is left.
-pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standing], left: f64) -> Finding {
+pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], left: f64) -> Finding {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let mut place = Place::default();
     place.by_failures(gap);
@@ -72,7 +72,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
             Standing::Fits(_) => continue,
         };
         settled &= stands == Stands::RuledOut;
-        let about = AboutCause { cause: cause.entry().id.to_owned(), stands };
+        let about = AboutCause { cause: cause.entry.id.to_owned(), stands };
         evidence.push(Evidence { about: Some(about), ..by });
     }
     if let Reference::Missing(why) = &gap.reference {

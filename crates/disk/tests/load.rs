@@ -50,19 +50,7 @@ fn run(prepared: &Prepared, threads: u32, ops: u64) -> SlotRecord {
 }
 
 fn order(ops: u64) -> SlotOrder {
-    SlotOrder {
-        kind: LoopKind::Closed { think_ns: 0 },
-        duration_ns: None,
-        ops: Some(ops),
-        connect_timeout_ns: SECOND_NS,
-        op_timeout_ns: 30 * SECOND_NS,
-        grace_ns: 10 * SECOND_NS,
-        seed: 1,
-        stages: Vec::new(),
-        deadline_ns: None,
-        polling_workers: 0,
-        polling_gives_way: true,
-    }
+    SlotOrder { ops: Some(ops), ..SlotOrder::of(LoopKind::Closed { think_ns: 0 }, 30 * SECOND_NS) }
 }
 
 fn said(result: Result<Prepared, WorkloadError>) -> String {

@@ -131,17 +131,10 @@ fn request_once(
 
 fn one_op(session: Result<Session, SessionError>, asked: &Asked<'_>) -> Result<(Tally, Option<Facts>), WorkloadError> {
     let order = SlotOrder {
-        kind: LoopKind::Closed { think_ns: 0 },
-        duration_ns: None,
         ops: Some(1),
         connect_timeout_ns: asked.plan.load.connect_timeout_ns,
-        op_timeout_ns: asked.plan.load.op_timeout_ns,
         grace_ns: SECOND_NS,
-        seed: 0,
-        stages: Vec::new(),
-        deadline_ns: None,
-        polling_workers: 0,
-        polling_gives_way: true,
+        ..SlotOrder::of(LoopKind::Closed { think_ns: 0 }, asked.plan.load.op_timeout_ns)
     };
     let record = session
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))

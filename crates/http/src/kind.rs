@@ -4,11 +4,12 @@ use crate::contact;
 use crate::factory::HttpFactory;
 use crate::link::tls;
 use crate::reach::source;
+use crate::requests::authority_and_target;
 use duel_load::{Asked, Contact, Kind, LeadsTo, WorkloadError};
 use duel_model::{Factor, Facts, HttpPlan, Plan, Schema, WorkloadPlan, sanitize_line, web};
 use std::net::{IpAddr, SocketAddr};
 
-/// The kind. It is the one of all addresses that no other kind claims: so what is no address is told of its rules.
+/// The kind. Addresses that no kind claims are checked by its rules, too, so that what is no address is told of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Web;
 
@@ -20,8 +21,8 @@ impl Kind for Web {
         &web::SCHEMA
     }
 
-    fn claims(&self, _address: &str) -> bool {
-        true
+    fn claims(&self, address: &str) -> bool {
+        authority_and_target(address).is_some()
     }
 
     fn check_address(&self, address: &str) -> Result<(), WorkloadError> {

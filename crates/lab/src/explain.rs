@@ -12,8 +12,8 @@ use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
-    LensReading, MILLISECOND_NS, Metric, Nanos, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot,
-    SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
+    LensReading, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS,
+    Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -188,20 +188,19 @@ impl Lab {
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
         let twin = stand_in.as_ref().map(|stand_in: &StandIn| stand_in.reading().clone());
         let unavailable = match twin.as_ref().and_then(|twin| twin.ended.clone()) {
-            _ if self.is_stopped() => Some(ProbeOutcome::INTERRUPTED.to_owned()),
-            Some(ended) => Some(ended),
-            None => failed.map(|error| error.to_string()),
+            _ if self.is_stopped() => Some(NotMade::Interrupted),
+            Some(ended) => Some(NotMade::Because(ended)),
+            None => failed.map(|error| NotMade::Because(error.to_string())),
         };
         let outcome = if unavailable.is_some() {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
-            let (pairs, targets, demands) = Default::default();
-            ProbeOutcome { probe, pairs, targets, demands, lens: None, twin, doubts: moved.collect(), unavailable }
+            ProbeOutcome { twin, doubts: moved.collect(), unavailable, ..ProbeOutcome::of(probe) }
         } else {
             let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
             if !probe.reads_hosts {
                 demands.clear();
             }
-            ProbeOutcome { probe, pairs: verdict.pairs, targets, demands, lens: None, twin, doubts, unavailable }
+            ProbeOutcome { pairs: verdict.pairs, targets, demands, twin, doubts, ..ProbeOutcome::of(probe) }
         };
         (outcome, slots)
     }
@@ -388,9 +387,8 @@ fn round_ops(plan: &Plan) -> Option<u64> {
 
 /// The outcome of a probe that put no load on anything.
 pub(crate) fn without_load(probe: Probe, reading: Result<LensReading, String>) -> ProbeOutcome {
-    let (pairs, targets, demands, doubts) = Default::default();
-    let unavailable = reading.as_ref().err().map(|why| sanitize_line(why));
-    ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), twin: None, doubts, unavailable }
+    let unavailable = reading.as_ref().err().map(|why| NotMade::Because(sanitize_line(why)));
+    ProbeOutcome { lens: reading.ok(), unavailable, ..ProbeOutcome::of(probe) }
 }
 
 /// What a probe has brought so far.

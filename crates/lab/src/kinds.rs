@@ -27,6 +27,11 @@ pub fn of_address(address: &str) -> Option<&'static dyn Kind> {
     KINDS.iter().copied().find(|kind| kind.claims(address))
 }
 
+/// Whether any kind, the web among them, has targets with addresses like this one.
+pub fn is_claimed(address: &str) -> bool {
+    of_address(address).is_some() || WEB.claims(address)
+}
+
 /// Holds the plan of an earlier run to the files that the run has read, as its targets' facts tell them.
 pub fn hold(plan: &mut Plan, first_contact: &[Option<Facts>]) {
     if let Some(facts) = first_contact.iter().flatten().next() {
@@ -58,4 +63,22 @@ pub(crate) fn of(workload: &WorkloadPlan) -> &'static dyn Kind {
     let schema = workload.schema();
     // No plan is made or read with a kind that is not known.
     KINDS.iter().copied().chain([WEB]).find(|kind| kind.schema() == schema).unwrap_or(&NullKind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_that_is_claimed_is_claimed_by_its_own_kind() {
+        for (address, kind) in
+            [("http://h/", "http"), ("HTTPS://h/", "http"), ("tcp://h:1", "net"), ("sqlite:a", "sql"), ("./a", "disk")]
+        {
+            assert!(is_claimed(address), "{address}");
+            assert_eq!(claiming(address).schema().kind, kind, "{address}");
+        }
+        for address in ["ftp://h/", "https:h", "h", ""] {
+            assert!(!is_claimed(address), "{address}");
+        }
+    }
 }

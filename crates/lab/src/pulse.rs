@@ -283,27 +283,13 @@ mod tests {
 
     #[test]
     fn a_target_that_refuses_is_gone_at_once_and_one_that_is_slow_after_ten_seconds() {
-        use duel_model::{GeneratorAudit, Series, WorkerAudit};
+        use duel_model::{GeneratorAudit, WorkerAudit};
         let slot = |failed: &[(Id, u64)], in_flight: u64, ok: u64| {
             let worker = WorkerAudit { wall_ns: 3 * SECOND_NS, ..WorkerAudit::default() };
             Slot {
-                index: 0,
-                target: 0,
-                role: SlotRole::Measured,
-                block: 0,
-                repeat: 0,
-                turns: Vec::new(),
-                treatment: None,
-                start: None,
-                started_unix_ms: 0,
-                offset_ns: 0,
-                elapsed_ns: 0,
-                offered_per_s: None,
                 tally: Tally { failed: failed.iter().copied().collect(), in_flight, ok, ..Tally::default() },
-                series: Series::default(),
                 audit: GeneratorAudit { workers: vec![worker], ..GeneratorAudit::default() },
-                negotiated: None,
-                died_ns: None,
+                ..Slot::empty(0, SlotRole::Measured)
             }
         };
         let after = |slots: &[Slot]| {

@@ -72,9 +72,7 @@ const FORWARDERS: [&str; 12] = [
 
 /// Why the process that was found by its port is not the server, if it is not.
 pub(crate) fn hands_on(host: &HostPlan, facts: &Facts) -> Option<String> {
-    let path = facts.text("process.exe").filter(|_| matches!(host.server, ServerPlan::Port(_)))?;
-    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
-    let program = path.rsplit('/').next().unwrap_or(path);
+    let program = facts.server_program().filter(|_| matches!(host.server, ServerPlan::Port(_)))?;
     FORWARDERS.contains(&program).then(|| {
         format!("{program} listens there and hands connections on; where the server runs on this machine, --pid or --service names it")
     })

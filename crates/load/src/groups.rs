@@ -1,5 +1,6 @@
 //! The control groups that this process works in.
 
+use duel_model::MountLine;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -20,7 +21,8 @@ fn of_line(line: &str, mounts: &str, controller: &str) -> Option<Vec<PathBuf>> {
         some if some.split(',').any(|one| one == controller) => Version::One(controller),
         _ => return None,
     };
-    let (root, point) = mounts.lines().find_map(|mount| mounted(mount, version))?;
+    let MountLine { root, point, .. } =
+        mounts.lines().filter_map(MountLine::of).find(|mount| version.is_mounted(mount))?;
     // What is mounted may be a part of the hierarchy.
     let below = Path::new(path).strip_prefix(root).or_else(|_| Path::new(path).strip_prefix("/")).ok()?;
     // A group that is not below our own root is told by its way up and down again: it has no folder here.
@@ -36,17 +38,15 @@ enum Version<'a> {
     Two,
 }
 
-/// Which group is mounted, and where, if a line of `mountinfo` is about such a hierarchy:
-/// `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE SUPER-OPTIONS`.
-fn mounted<'a>(line: &'a str, version: Version<'_>) -> Option<(&'a str, &'a str)> {
-    let (left, right) = line.split_once(" - ")?;
-    let (mut left, mut right) = (left.split(' ').skip(3), right.split(' '));
-    let is_it = match (right.next()?, version) {
-        ("cgroup2", Version::Two) => true,
-        ("cgroup", Version::One(name)) => right.nth(1)?.split(',').any(|option| option == name),
-        _ => false,
-    };
-    is_it.then(|| Some((left.next()?, left.next()?)))?
+impl Version<'_> {
+    /// Whether it is such a hierarchy that is mounted there.
+    fn is_mounted(self, mount: &MountLine<'_>) -> bool {
+        match (mount.file_system, self) {
+            ("cgroup2", Self::Two) => true,
+            ("cgroup", Self::One(name)) => mount.super_options.split(',').any(|option| option == name),
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

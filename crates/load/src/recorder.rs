@@ -436,19 +436,8 @@ pub(crate) mod tests {
         op: Noun { one: "try", many: "tries" },
         lane: Noun { one: "lane", many: "lanes" },
         shared_lane: Noun { one: "lane", many: "lanes" },
-        phases: &[],
         failures: ALL,
-        bytes: "bytes read",
-        facts_title: "Hats",
-        facts: &[],
-        params: &[],
-        runs_targets: false,
-        reaches: &[],
-        threads: duel_model::Threads::OfDuel,
-        depth: None,
-        counters: &[],
-        parts: None,
-        held_back: None,
+        ..duel_model::null::SCHEMA
     }
     .sound();
 

@@ -450,19 +450,7 @@ mod tests {
     }
 
     fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
-        SlotOrder {
-            kind,
-            duration_ns,
-            ops,
-            connect_timeout_ns: SECOND_NS,
-            op_timeout_ns: SECOND_NS,
-            grace_ns: SECOND_NS,
-            seed: 0,
-            stages: Vec::new(),
-            deadline_ns: None,
-            polling_workers: 0,
-            polling_gives_way: true,
-        }
+        SlotOrder { duration_ns, ops, ..SlotOrder::of(kind, SECOND_NS) }
     }
 
     #[test]

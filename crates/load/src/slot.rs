@@ -31,6 +31,23 @@ pub struct SlotOrder {
 }
 
 impl SlotOrder {
+    /// One in which connections, ops, and what is still under way after it may take as long. What bounds it has to be set.
+    pub fn of(kind: LoopKind, timeout_ns: Nanos) -> Self {
+        Self {
+            kind,
+            duration_ns: None,
+            ops: None,
+            connect_timeout_ns: timeout_ns,
+            op_timeout_ns: timeout_ns,
+            grace_ns: timeout_ns,
+            seed: 0,
+            stages: Vec::new(),
+            deadline_ns: None,
+            polling_workers: 0,
+            polling_gives_way: true,
+        }
+    }
+
     /// When the schedule or the slot's time ends, from the slot's start; `None` where that depends on how fast ops end.
     pub fn planned_ns(&self) -> Option<Nanos> {
         let scheduled_ns = match (self.kind, self.ops) {

@@ -57,13 +57,53 @@ pub struct ProbeOutcome {
     pub twin: Option<TwinReading>,
     /// Doubts about this probe's numbers.
     pub doubts: Vec<Doubt>,
-    /// Why the probe could not be made, in one sentence.
-    pub unavailable: Option<String>,
+    /// Why the probe could not be made.
+    pub unavailable: Option<NotMade>,
 }
 
 impl ProbeOutcome {
-    /// Why a probe is unavailable that the user ended.
-    pub const INTERRUPTED: &'static str = "interrupted";
+    /// One that has shown nothing.
+    pub fn of(probe: Probe) -> Self {
+        let (pairs, targets, demands, doubts) = Default::default();
+        Self { probe, pairs, targets, demands, lens: None, twin: None, doubts, unavailable: None }
+    }
+}
+
+/// Why a probe could not be made. It is kept and shown in JSON as the text that tells it, as it always was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum NotMade {
+    /// The user ended the search meanwhile.
+    Interrupted,
+    /// Something else, in one sentence.
+    Because(String),
+}
+
+impl NotMade {
+    const INTERRUPTED: &str = "interrupted";
+
+    /// What the user reads of it.
+    pub fn told(&self) -> &str {
+        match self {
+            Self::Interrupted => Self::INTERRUPTED,
+            Self::Because(why) => why,
+        }
+    }
+}
+
+impl From<NotMade> for String {
+    fn from(why: NotMade) -> Self {
+        match why {
+            NotMade::Interrupted => NotMade::INTERRUPTED.to_owned(),
+            NotMade::Because(why) => why,
+        }
+    }
+}
+
+impl From<String> for NotMade {
+    fn from(kept: String) -> Self {
+        if kept == Self::INTERRUPTED { Self::Interrupted } else { Self::Because(kept) }
+    }
 }
 
 /// What one target showed under one treatment, over all its slots.
@@ -300,6 +340,19 @@ mod tests {
             let kept = serde_json::to_value(&evidence).unwrap();
             assert_eq!(kept["text"], text);
             assert_eq!(serde_json::from_value::<Evidence>(kept).unwrap(), evidence);
+        }
+    }
+
+    #[test]
+    fn why_a_probe_was_not_made_is_kept_as_its_text() {
+        for (why, text) in [
+            (NotMade::Interrupted, "interrupted"),
+            (NotMade::Because("B was interrupted".to_owned()), "B was interrupted"),
+        ] {
+            assert_eq!(why.told(), text);
+            let kept = serde_json::to_value(&why).unwrap();
+            assert_eq!(kept, text);
+            assert_eq!(serde_json::from_value::<NotMade>(kept).unwrap(), why);
         }
     }
 

@@ -19,6 +19,7 @@ pub mod kinds;
 mod leads;
 mod lens;
 mod machine;
+mod mount;
 pub mod null;
 mod obeyed;
 mod param;
@@ -55,8 +56,8 @@ pub use experiment::{
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, PEER, Value, unit};
 pub use finding::{
-    AboutCause, Confidence, Evidence, Explanation, Finding, Layer, Probe, ProbeOutcome, Stands, TargetObservation,
-    TargetStalls,
+    AboutCause, Confidence, Evidence, Explanation, Finding, Layer, NotMade, Probe, ProbeOutcome, Stands,
+    TargetObservation, TargetStalls,
 };
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;
@@ -65,6 +66,7 @@ pub use lens::{
     Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
     LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
+pub use mount::MountLine;
 pub use param::{Param, Sort, assignments};
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Plan,

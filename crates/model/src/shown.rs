@@ -5,7 +5,7 @@
 
 use crate::{
     Body, Difference, Doubt, Evidence, Explanation, Factor, Facts, Finding, FormValue, HostAccess, HostRecord,
-    Interruption, KernelLine, Known, Leads, LensIdentity, LensReading, PairVerdict, Plan, Probe, ProbeOutcome,
+    Interruption, KernelLine, Known, Leads, LensIdentity, LensReading, NotMade, PairVerdict, Plan, Probe, ProbeOutcome,
     RestartPlan, Run, RunStatus, Slot, SlowOps, Tally, Target, TargetObservation, TwinReading, Unread, Value,
     WorkloadPlan, public_address, sanitize, sanitize_line, shell_word, without_secrets,
 };
@@ -391,6 +391,15 @@ impl Texts for ProbeOutcome {
         twin.each(change);
         doubts.each(change);
         unavailable.each(change);
+    }
+}
+
+impl Texts for NotMade {
+    fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
+        match self {
+            Self::Interrupted => {}
+            Self::Because(why) => change(why),
+        }
     }
 }
 

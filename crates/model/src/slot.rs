@@ -56,6 +56,29 @@ pub struct Slot {
 const MOST_STANDSTILL: f64 = 0.01;
 
 impl Slot {
+    /// One of the first block, in which nothing was done in no time.
+    pub fn empty(target: usize, role: SlotRole) -> Self {
+        Self {
+            index: 0,
+            target,
+            role,
+            block: 0,
+            repeat: 0,
+            turns: Vec::new(),
+            treatment: None,
+            start: None,
+            started_unix_ms: 0,
+            offset_ns: 0,
+            elapsed_ns: 0,
+            offered_per_s: None,
+            tally: Tally::default(),
+            series: Series::default(),
+            audit: GeneratorAudit::default(),
+            negotiated: None,
+            died_ns: None,
+        }
+    }
+
     /// For how long the generator itself stood still in this slot. Workers mostly stand still together, so it is that of the
     /// worker which did so for longest.
     pub fn standstill(&self) -> Standstill {

@@ -86,23 +86,12 @@ mod tests {
             ..WorkerAudit::default()
         };
         Slot {
-            index: 0,
-            target: 0,
-            role: SlotRole::Measured,
-            block: 0,
-            repeat: 0,
-            turns: Vec::new(),
-            treatment: None,
-            start: None,
-            started_unix_ms: 0,
             offset_ns,
             elapsed_ns: 100,
-            offered_per_s: None,
             tally: Tally { started: ok, ok, ..Tally::default() },
             series: Series { interval_ns: 50, intervals: vec![Interval { ok, ..Interval::default() }] },
             audit: GeneratorAudit { workers: vec![worker], ..GeneratorAudit::default() },
-            negotiated: None,
-            died_ns: None,
+            ..Slot::empty(0, SlotRole::Measured)
         }
     }
 

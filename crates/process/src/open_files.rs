@@ -6,6 +6,8 @@
 
 use crate::files::{ProcessError, ProcessFiles};
 #[cfg(target_os = "linux")]
+use duel_model::MountLine;
+#[cfg(target_os = "linux")]
 use rustix::fd::AsFd;
 use rustix::fd::OwnedFd;
 #[cfg(target_os = "linux")]
@@ -145,21 +147,15 @@ fn mount_of_readable(about: &str) -> Option<u64> {
 /// their own (btrfs) tell their source.
 #[cfg(target_os = "linux")]
 fn device_under(line: &str, mount: u64) -> Option<PathBuf> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ');
-    if left.next()?.parse() != Ok(mount) {
+    let line = MountLine::of(line).filter(|line| line.id == mount)?;
+    if line.file_system.starts_with("fuse") || line.device.contains('/') {
         return None;
     }
-    let number = left.nth(1)?;
-    let (kind, rest) = right.split_once(' ')?;
-    if kind.starts_with("fuse") || number.contains('/') {
-        return None;
-    }
-    let by_number = Path::new("/sys/dev/block").join(number);
+    let by_number = Path::new("/sys/dev/block").join(line.device);
     if by_number.exists() {
         return Some(by_number);
     }
-    device_named(Path::new(rest.split(' ').next()?).strip_prefix("/dev").ok()?)
+    device_named(Path::new(line.source).strip_prefix("/dev").ok()?)
 }
 
 /// The kernel's folder about the block device that has this name in `/dev`. Only root names what is found so: no link leads out of that

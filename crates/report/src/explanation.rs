@@ -192,7 +192,7 @@ fn search(explanation: &Explanation, style: Style) -> Vec<String> {
         lines.extend(wrap(&text, width, "Probed: ", "  "));
     }
     for outcome in not_made {
-        let reason = outcome.unavailable.as_deref().map(clean).unwrap_or_default();
+        let reason = outcome.unavailable.as_ref().map(|why| clean(why.told())).unwrap_or_default();
         lines.extend(wrap(&format!("{}: {reason}", clean(&outcome.probe.id)), width, "Not probed: ", "  "));
     }
     lines

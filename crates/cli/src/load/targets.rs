@@ -88,9 +88,8 @@ const KINDS_OF_TARGETS: &str = "a target is a URL (http://, https://, postgres:/
 /// The scheme of a URL that is of no kind of target.
 fn unknown_scheme(address: &str) -> Option<&str> {
     let (scheme, _) = address.split_once("://")?;
-    let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
     let is_word = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
-    (!is_web && is_word && duel_lab::kinds::of_address(address).is_none()).then_some(scheme)
+    (is_word && !duel_lab::kinds::is_claimed(address)).then_some(scheme)
 }
 
 /// `NAME=URL`: what stands before an `=` that comes before any character of a URL's beginning.

@@ -1,16 +1,16 @@
 //! The catalogue: one file per cause, in a folder for each layer, with what it looks for, why, and what the user will read.
 //!
-//! A new cause is a new file with one implementation of [`Cause`], and a line in the list of its folder. It sees the world
+//! A new cause is a new file with one [`Cause`], and a line in the list of its folder. It sees the world
 //! through a [`Gap`](crate::gap::Gap) only. What several causes read of it stands in [`evidence`](crate::evidence): causes do
-//! not know each other.
+//! not know each other. Which of them look like which others stands in [`likes`].
 
 /// Declares the files of a folder's causes, one to a line, and lists them in the order in which equal ones are told.
 macro_rules! causes {
-    ($($file:ident::$cause:ident),+ $(,)?) => {
+    ($($file:ident),+ $(,)?) => {
         $(mod $file;)+
 
         /// The causes of this folder.
-        pub(super) static CAUSES: &[&dyn crate::cause::Cause] = &[$(&$file::$cause),+];
+        pub(super) static CAUSES: &[&crate::cause::Cause] = &[$(&$file::CAUSE),+];
     };
 }
 
@@ -19,6 +19,7 @@ mod crypto;
 mod disk;
 mod host;
 mod http;
+pub(crate) mod likes;
 mod net;
 mod path;
 mod sql;
@@ -29,12 +30,11 @@ mod tls;
 pub(crate) use net::names;
 
 use crate::case::Case;
-use crate::cause::{Cause, CauseEntry, Standing};
-use crate::gap::Gap;
+use crate::cause::{Cause, CauseEntry};
 use crate::{none, unknown};
 
 /// All causes that compete for gaps, in the order in which equal ones are told.
-fn all() -> impl Iterator<Item = &'static dyn Cause> {
+fn all() -> impl Iterator<Item = &'static Cause> {
     [
         tls::CAUSES,
         http::CAUSES,
@@ -52,20 +52,14 @@ fn all() -> impl Iterator<Item = &'static dyn Cause> {
 }
 
 /// The causes that compete for the gaps of a case.
-pub(crate) fn suiting(case: &Case<'_>) -> Vec<&'static dyn Cause> {
+pub(crate) fn suiting(case: &Case<'_>) -> Vec<&'static Cause> {
     let kind = case.plan.schema().kind;
-    all().filter(|cause| cause.kinds().contains(&kind)).collect()
-}
-
-/// How another cause stands by its own judgement, for one that looks like it. `None`: it is none of this kind of work.
-pub(crate) fn standing_of(gap: &Gap<'_>, id: &str) -> Option<Standing> {
-    let cause = suiting(&gap.case).into_iter().find(|cause| cause.entry().id == id)?;
-    Some(cause.weigh(gap).unwrap_or_else(|settled| settled))
+    all().filter(|cause| cause.kinds.contains(&kind)).collect()
 }
 
 /// The causes that can be named, for documentation and help. Causes of several kinds of work may have one id.
 pub fn catalogue() -> Vec<&'static CauseEntry> {
-    let competing = all().map(Cause::entry);
+    let competing = all().map(|cause| cause.entry);
     let others = names::BESIDE.into_iter().chain([&none::ENTRY, &unknown::ENTRY]);
     let mut entries: Vec<&CauseEntry> = Vec::new();
     for entry in competing.chain(others) {

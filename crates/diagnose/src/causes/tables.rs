@@ -1,7 +1,7 @@
 //! The tables of causes in README.md and method/diagnosis.md: made from the catalogue, and held against it.
 
 use super::{all, catalogue, is_proven, names};
-use crate::cause::{Cause, CauseEntry};
+use crate::cause::CauseEntry;
 use std::{env, fs};
 
 /// Each document with the table that stands in it behind this mark, up to [`END`].
@@ -70,7 +70,7 @@ fn of_crypto_libraries() -> String {
 }
 
 fn what_shows_them() -> String {
-    let of_gaps = all().map(|cause| (cause.entry(), work(cause.kinds())));
+    let of_gaps = all().map(|cause| (cause.entry, work(cause.kinds)));
     let others = catalogue().into_iter().filter(|entry| kinds_with(entry.id).is_empty()).map(|entry| (entry, None));
     let rows = of_gaps.chain(others).map(|(entry, work)| {
         let of_work = work.map_or_else(String::new, |work| format!(" of {work}"));
@@ -86,7 +86,7 @@ fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = Vec<String>
 }
 
 fn of_crypto() -> impl Iterator<Item = &'static CauseEntry> {
-    all().filter(|cause| cause.kinds().contains(&"crypto")).map(Cause::entry)
+    all().filter(|cause| cause.kinds.contains(&"crypto")).map(|cause| cause.entry)
 }
 
 fn is_beside(entry: &CauseEntry) -> bool {
@@ -95,7 +95,7 @@ fn is_beside(entry: &CauseEntry) -> bool {
 
 /// The kinds of work that have a cause with this id.
 fn kinds_with(id: &str) -> Vec<&'static str> {
-    all().filter(|cause| cause.entry().id == id).flat_map(Cause::kinds).copied().collect()
+    all().filter(|cause| cause.entry.id == id).flat_map(|cause| cause.kinds).copied().collect()
 }
 
 /// What work of these kinds is done with, where that is not web servers.

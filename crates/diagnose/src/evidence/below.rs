@@ -5,7 +5,7 @@ use crate::cause::Standing;
 use crate::evidence::device::{AT_THE_LIMIT, PerOp, setting};
 use crate::gap::Gap;
 use crate::probes::{FILES, Mode};
-use duel_model::{Call, Confidence, Evidence, Finding, Probe, format_bytes, format_count, sanitize_line};
+use duel_model::{Call, Confidence, Evidence, Finding, NotMade, Probe, format_bytes, format_count, sanitize_line};
 
 /// Nearly all that is read has to come from the device: holes and what was never written are answered without it, as is what a cache
 /// has. By bytes, since a read that is cut in two pieces reaches it twice.
@@ -62,7 +62,7 @@ pub(crate) fn nested<'a>(gap: &Gap<'a>) -> Result<Gap<'a>, Standing> {
         // Whatever has become of it, it was asked for once.
         return Err(match gap.case.outcome(&FILES.id(gap.mode)) {
             Some(outcome) => {
-                let why = outcome.unavailable.as_deref().unwrap_or("it told nothing");
+                let why = outcome.unavailable.as_ref().map_or("it told nothing", NotMade::told);
                 open(format!("the servers' files could not be read: {}", sanitize_line(why)))
             }
             None => match FILES.possible(&gap.case) {

@@ -15,7 +15,7 @@ use duel_model::{Difference, Leads};
 const MOST: usize = 20;
 
 /// All leads of a gap, given how each of `causes` stands.
-pub(crate) fn leads(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standing]) -> Leads {
+pub(crate) fn leads(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing]) -> Leads {
     let mut ranked = counters::differing(gap);
     ranked.extend(facts::differing(gap));
     // Stable: of equally strong ones those that were found first, which is counters before facts.

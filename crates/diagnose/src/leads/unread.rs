@@ -9,12 +9,12 @@ const MOST_NAMED: usize = 4;
 
 /// One entry for each side whose machine was not read, or whose server was not found there, if causes were left open that
 /// are found only there.
-pub(super) fn unread(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standing]) -> Vec<Unread> {
+pub(super) fn unread(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing]) -> Vec<Unread> {
     let open: Vec<String> = causes
         .iter()
         .zip(standings)
-        .filter(|(cause, standing)| cause.entry().needs_machine && matches!(standing, Standing::Undecided(_)))
-        .map(|(cause, _)| cause.entry().id.to_owned())
+        .filter(|(cause, standing)| cause.entry.needs_machine && matches!(standing, Standing::Undecided(_)))
+        .map(|(cause, _)| cause.entry.id.to_owned())
         .collect();
     if open.is_empty() {
         return Vec::new();

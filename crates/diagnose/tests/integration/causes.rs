@@ -1,6 +1,6 @@
 //! Each cause injected into a simulated world, at several strengths and sizes, as target and as baseline.
 
-use crate::world::{Dice, Server, World, named, open_loop, world};
+use crate::world::{Dice, Server, World, named, open_loop, pair, world};
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 use duel_diagnose::{Case, Step, catalogue, next};
 use duel_model::{
@@ -625,20 +625,7 @@ fn secrets_are_not_in_commands() {
 fn concluded(pairs: &[PairVerdict], doubts: Vec<Doubt>) -> Finding {
     let world = world(&[good(), good()]);
     let verdict = Verdict { pairs: pairs.to_vec(), doubts, ..Verdict::default() };
-    let case = Case {
-        plan: &world.plan,
-        verdict: &verdict,
-        first_contact: &[],
-        comparison: &[],
-        hosts: &[],
-        twins: &[],
-        most_copied_bytes: None,
-        sources: Err("this machine has no other address"),
-        round_ops: None,
-        outcomes: &[],
-        below: None,
-        budget_left_ns: 60 * SECOND_NS,
-    };
+    let case = Case { budget_left_ns: 60 * SECOND_NS, ..Case::of(&world.plan, &verdict, &[], &[]) };
     match next(&case) {
         Step::Conclude(explanation) => first(&explanation).clone(),
         Step::Probe(probe) => panic!("{probe:?}"),
@@ -647,18 +634,6 @@ fn concluded(pairs: &[PairVerdict], doubts: Vec<Doubt>) -> Finding {
 
 #[test]
 fn a_pair_that_is_equal_by_its_rate_and_not_in_the_tail_is_not_equally_fast() {
-    let pair = |metric, call, [ratio, low, high]: [f64; 3]| PairVerdict {
-        baseline: "A".to_owned(),
-        target: "B".to_owned(),
-        metric,
-        call,
-        ratio: Some(ratio),
-        low: Some(low),
-        high: Some(high),
-        confidence: 0.95,
-        slots: 24,
-        by_whole: false,
-    };
     let equal = pair(Metric::Rate, Call::Equivalent, [1.001, 0.995, 1.006]);
     let median = pair(Metric::ResponseP50, Call::Equivalent, [1.0, 0.99, 1.01]);
     let tail = pair(Metric::ResponseP99, Call::Slower, [3.017, 2.8, 3.2]);
@@ -691,18 +666,7 @@ fn a_pair_that_is_equal_by_its_rate_and_not_in_the_tail_is_not_equally_fast() {
 
 #[test]
 fn a_pair_without_a_call_blames_no_server() {
-    let pair = PairVerdict {
-        baseline: "A".to_owned(),
-        target: "B".to_owned(),
-        metric: Metric::Rate,
-        call: Call::Unknown,
-        ratio: Some(0.9),
-        low: Some(0.8),
-        high: Some(1.1),
-        confidence: 0.95,
-        slots: 12,
-        by_whole: false,
-    };
+    let pair = PairVerdict { slots: 12, ..pair(Metric::Rate, Call::Unknown, [0.9, 0.8, 1.1]) };
     let doubt = |id| Doubt { id, target: None, text: "workers used 99 % of their CPU".to_owned() };
     let conclude = |pair: &PairVerdict, doubts| concluded(std::slice::from_ref(pair), doubts);
     let finding = conclude(&pair, vec![doubt(DoubtId::GeneratorSaturated)]);

@@ -1,9 +1,10 @@
 //! Causes of databases, in worlds whose truth is known: found where they are at work, and not where something like them is.
 
+use crate::world::pair;
 use duel_diagnose::{Case, Step, next};
 use duel_model::{
     Bound, BusyPoll, Call, ComparePlan, Compared, Declaration, Explanation, Facts, Id, KindPlan, LoadPlan, LoadShape,
-    LoopKind, Metric, Noun, PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Target,
+    LoopKind, Metric, NotMade, Noun, PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Target,
     TargetObservation, Threads, TwinReading, Variation, Verdict, WorkloadPlan,
 };
 use std::collections::BTreeMap;
@@ -213,18 +214,7 @@ impl World {
         } else {
             Call::Unknown
         };
-        vec![PairVerdict {
-            baseline: "A".into(),
-            target: "B".into(),
-            metric: Metric::Rate,
-            call,
-            ratio: Some(ratio),
-            low: Some(low),
-            high: Some(high),
-            confidence: 0.95,
-            slots: 24,
-            by_whole: false,
-        }]
+        vec![pair(Metric::Rate, call, [ratio, low, high])]
     }
 
     /// The causes that are named, those that are ruled out, and the probes.
@@ -241,18 +231,10 @@ impl World {
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         loop {
             let case = Case {
-                plan: &self.plan,
-                verdict: &verdict,
-                first_contact: &first_contact,
-                comparison: &comparison,
-                hosts: &[None, None],
-                twins: &[],
                 most_copied_bytes: self.most_copied_bytes,
-                sources: Err("none"),
-                round_ops: None,
                 outcomes: &outcomes,
-                below: None,
                 budget_left_ns: (120 * SECOND_NS).saturating_sub(outcomes.len() as u64 * 6 * SECOND_NS),
+                ..Case::of(&self.plan, &verdict, &first_contact, &comparison)
             };
             match next(&case) {
                 Step::Probe(probe) => outcomes.push(self.answer(probe)),
@@ -274,12 +256,12 @@ impl World {
                     servers[order.of] = set.map_or(copy.clone(), |set| copy.with(&set.fact, &set.value));
                     twin = Some(reading.clone());
                 }
-                None => unavailable = Some("not available here".to_owned()),
+                None => unavailable = Some(NotMade::Because("not available here".to_owned())),
             }
         }
         let targets = World { plan: self.plan.clone(), servers, copy: None, ..*self }.observe(&probe.variation);
         let pairs = self.pairs(&targets);
-        ProbeOutcome { probe, pairs, targets, demands: vec![], lens: None, twin, doubts: vec![], unavailable }
+        ProbeOutcome { pairs, targets, twin, unavailable, ..ProbeOutcome::of(probe) }
     }
 }
 

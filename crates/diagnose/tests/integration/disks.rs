@@ -1,6 +1,6 @@
 //! Causes of file systems and devices, held against simulated disks whose truth is known.
 
-use crate::world::Dice;
+use crate::world::{Dice, pair};
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 use duel_diagnose::{Case, Step, as_below, next_naming};
 use duel_disk::SCHEMA;
@@ -206,35 +206,13 @@ impl Disks {
             () if low > 1.0 / margin && high < margin => Call::Equivalent,
             () => Call::Unknown,
         };
-        let (baseline, target, confidence) = ("A".into(), "B".into(), 0.95);
-        let (ratio, low, high) = (Some(ratio), Some(low), Some(high));
-        vec![PairVerdict {
-            baseline,
-            target,
-            metric: Metric::Rate,
-            call,
-            ratio,
-            low,
-            high,
-            confidence,
-            slots: 24,
-            by_whole: false,
-        }]
+        vec![pair(Metric::Rate, call, [ratio, low, high])]
     }
 
     fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
         let targets = (0..2).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, dice);
-        ProbeOutcome {
-            targets,
-            pairs,
-            demands: vec![],
-            lens: None,
-            twin: None,
-            doubts: vec![],
-            unavailable: None,
-            probe,
-        }
+        ProbeOutcome { targets, pairs, ..ProbeOutcome::of(probe) }
     }
 
     fn explain(&self) -> Explanation {
@@ -246,18 +224,9 @@ impl Disks {
         let mut budget_left_ns = 600 * SECOND_NS;
         loop {
             let case = Case {
-                plan: &self.plan,
-                verdict: &verdict,
-                first_contact: &first_contact,
-                comparison: &comparison,
-                hosts: &[],
-                twins: &[],
-                most_copied_bytes: None,
-                sources: Err("there is none"),
-                round_ops: None,
                 outcomes: &outcomes,
-                below: None,
                 budget_left_ns,
+                ..Case::of(&self.plan, &verdict, &first_contact, &comparison)
             };
             match next_naming(&case, |_| true) {
                 Step::Conclude(explanation) => return explanation,
@@ -288,18 +257,9 @@ pub struct Below {
 impl Below {
     pub fn case(&self, budget_left_ns: Nanos) -> Case<'_> {
         Case {
-            plan: &self.disks.plan,
-            verdict: &self.verdict,
-            first_contact: &self.first_contact,
-            comparison: &self.comparison,
-            hosts: &[],
-            twins: &[],
-            most_copied_bytes: None,
-            sources: Err("there is none"),
-            round_ops: None,
             outcomes: &self.outcomes,
-            below: None,
             budget_left_ns,
+            ..Case::of(&self.disks.plan, &self.verdict, &self.first_contact, &self.comparison)
         }
     }
 

@@ -1,6 +1,6 @@
 //! Kinds of work that have phases and facts of their own: what is said of a gap that no cause explains.
 
-use crate::world::{Server, world};
+use crate::world::{Server, pair, world};
 use duel_diagnose::{Case, Step, next};
 use duel_model::*;
 use std::collections::BTreeMap;
@@ -14,16 +14,9 @@ const LOTTERY: Schema = Schema {
     shared_lane: Noun { one: "hand", many: "hands" },
     phases: phase::ALL,
     failures: failure::ALL,
-    bytes: "bytes read",
     facts_title: "Hats",
     facts: &[Declaration::listed("lottery.felt", "felt"), Declaration::listed("lottery.brim", "brim")],
-    params: &[],
-    runs_targets: false,
-    reaches: &[],
-    threads: Threads::OfDuel,
-    depth: None,
-    counters: &[],
-    parts: None,
+    ..null::SCHEMA
 }
 .sound();
 
@@ -56,33 +49,9 @@ fn a_gap_that_stays_unknown_is_placed_in_the_phases_and_facts_of_its_kind() {
         ..TargetObservation::default()
     };
     let comparison = [seen("A", 100e3, "green"), seen("B", 900e3, "worn")];
-    let slower = PairVerdict {
-        baseline: "A".to_owned(),
-        target: "B".to_owned(),
-        metric: Metric::Rate,
-        call: Call::Slower,
-        ratio: Some(0.2),
-        low: Some(0.19),
-        high: Some(0.21),
-        confidence: 0.95,
-        slots: 24,
-        by_whole: false,
-    };
+    let slower = pair(Metric::Rate, Call::Slower, [0.2, 0.19, 0.21]);
     let verdict = Verdict { pairs: vec![slower], ..Verdict::default() };
-    let case = Case {
-        plan: &plan,
-        verdict: &verdict,
-        first_contact: &[None, None],
-        comparison: &comparison,
-        hosts: &[],
-        twins: &[],
-        most_copied_bytes: None,
-        sources: Ok(&[]),
-        round_ops: None,
-        outcomes: &[],
-        below: None,
-        budget_left_ns: 0,
-    };
+    let case = Case::of(&plan, &verdict, &[None, None], &comparison);
     let Step::Conclude(explanation) = next(&case) else { panic!("there is no time for probes") };
     let finding = &explanation.findings[0];
     assert_eq!(finding.cause, "unknown");

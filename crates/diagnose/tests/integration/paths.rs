@@ -1,5 +1,6 @@
 //! Causes of paths, in simulated ones beside what looks like them.
 
+use crate::world;
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
     Bound, Call, ComparePlan, Explanation, Facts, Id, KindPlan, LoadPlan, LoopKind, Metric, PairVerdict, Param, Plan,
@@ -157,19 +158,7 @@ fn found(op: &'static str, streams: u32, near: &Path, far: &Path) -> Vec<String>
         let ratio = seen[1].rate_per_s.unwrap() / seen[0].rate_per_s.unwrap();
         let call = if ratio < 0.9 { Call::Slower } else { Call::Equivalent };
         let (baseline, target) = ("near".to_owned(), "far".to_owned());
-        let (low, high) = (Some(0.97 * ratio), Some(1.03 * ratio));
-        PairVerdict {
-            baseline,
-            target,
-            metric: Metric::Rate,
-            call,
-            ratio: Some(ratio),
-            low,
-            high,
-            confidence: 0.95,
-            slots: 12,
-            by_whole: false,
-        }
+        PairVerdict { baseline, target, ..world::pair(Metric::Rate, call, [ratio, 0.97 * ratio, 1.03 * ratio]) }
     };
     let comparison = observe(&Variation::default());
     let verdict = Verdict { pairs: vec![pair(&comparison)], ..Verdict::default() };
@@ -177,18 +166,9 @@ fn found(op: &'static str, streams: u32, near: &Path, far: &Path) -> Vec<String>
     let mut outcomes: Vec<ProbeOutcome> = Vec::new();
     let explanation: Explanation = loop {
         let case = Case {
-            plan: &plan,
-            verdict: &verdict,
-            first_contact: &first_contact,
-            comparison: &comparison,
-            hosts: &[None, None],
-            twins: &[],
-            most_copied_bytes: None,
-            sources: Err("no other"),
-            round_ops: None,
             outcomes: &outcomes,
-            below: None,
             budget_left_ns: 600 * SECOND_NS,
+            ..Case::of(&plan, &verdict, &first_contact, &comparison)
         };
         match next_naming(&case, |_| true) {
             Step::Conclude(explanation) => break explanation,
@@ -196,17 +176,7 @@ fn found(op: &'static str, streams: u32, near: &Path, far: &Path) -> Vec<String>
                 assert!(outcomes.len() < 20, "no end");
                 let targets = observe(&probe.variation);
                 let pairs = vec![pair(&targets)];
-                let (demands, doubts) = Default::default();
-                outcomes.push(ProbeOutcome {
-                    probe,
-                    pairs,
-                    targets,
-                    demands,
-                    lens: None,
-                    twin: None,
-                    doubts,
-                    unavailable: None,
-                });
+                outcomes.push(ProbeOutcome { pairs, targets, ..ProbeOutcome::of(probe) });
             }
         }
     };

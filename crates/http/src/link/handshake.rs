@@ -27,19 +27,8 @@ pub fn chooses_http2(
     let mut plan = HttpPlan { http2: None, ..plan.clone() };
     plan.tls.alpn = ["h2", "http/1.1"].map(str::to_owned).to_vec();
     let factory = HttpFactory::assume(&plan, address, timeout_ns)?;
-    let order = SlotOrder {
-        kind: LoopKind::Closed { think_ns: 0 },
-        duration_ns: None,
-        ops: Some(1),
-        connect_timeout_ns: timeout_ns,
-        op_timeout_ns: timeout_ns,
-        grace_ns: 0,
-        seed: 0,
-        stages: Vec::new(),
-        deadline_ns: None,
-        polling_workers: 0,
-        polling_gives_way: true,
-    };
+    let closed = LoopKind::Closed { think_ns: 0 };
+    let order = SlotOrder { ops: Some(1), grace_ns: 0, ..SlotOrder::of(closed, timeout_ns) };
     let record = Session::open(HandshakeFactory { shared: factory.shared }, 1, 1, Arc::clone(stop))
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
         .map_err(|error| WorkloadError(error.to_string()))?;

@@ -46,18 +46,10 @@ pub(crate) struct Below {
 impl Below {
     pub(crate) fn case(&self, budget_left_ns: Nanos) -> Case<'_> {
         Case {
-            plan: &self.plan,
-            verdict: &self.verdict,
-            first_contact: &self.first_contact,
-            comparison: &self.comparison,
-            hosts: &[],
-            twins: &[],
-            most_copied_bytes: None,
             sources: Err("files are not reached over a network"),
-            round_ops: None,
             outcomes: &self.outcomes,
-            below: None,
             budget_left_ns,
+            ..Case::of(&self.plan, &self.verdict, &self.first_contact, &self.comparison)
         }
     }
 }

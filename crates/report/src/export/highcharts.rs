@@ -82,25 +82,7 @@ mod tests {
 
     fn slot(interval_ns: Nanos, elapsed_ns: Nanos, oks: &[u64]) -> Slot {
         let intervals = oks.iter().map(|&ok| Interval { ok, failed: 1, ..Interval::default() }).collect();
-        Slot {
-            index: 0,
-            target: 0,
-            role: SlotRole::Measured,
-            block: 0,
-            repeat: 0,
-            turns: Vec::new(),
-            treatment: None,
-            start: None,
-            started_unix_ms: 0,
-            offset_ns: 0,
-            elapsed_ns,
-            offered_per_s: None,
-            tally: duel_model::Tally::default(),
-            series: Series { interval_ns, intervals },
-            audit: duel_model::GeneratorAudit::default(),
-            negotiated: None,
-            died_ns: None,
-        }
+        Slot { elapsed_ns, series: Series { interval_ns, intervals }, ..Slot::empty(0, SlotRole::Measured) }
     }
 
     const MS: Nanos = MILLISECOND_NS;

@@ -12,8 +12,8 @@ use crate::totals::{Totals, all_doubts, totals};
 use cache::CacheDocument;
 use duel_model::{
     Call, Confidence, Counter, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline,
-    HeadlineKind, HostRecord, Id, Interruption, Leads, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus,
-    TargetObservation, Variation, Verdict, Versions, Waiting, without_secrets,
+    HeadlineKind, HostRecord, Id, Interruption, Leads, Metric, NotMade, PairVerdict, Plan, ProbeOutcome, Run,
+    RunStatus, TargetObservation, Variation, Verdict, Versions, Waiting, without_secrets,
 };
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
@@ -504,7 +504,7 @@ impl<'a> ProbeDocument<'a> {
             targets: &outcome.targets,
             hosts: outcome.demands.iter().map(|demand| demand.as_ref().map(hosts::demand)).collect(),
             doubts: outcome.doubts.iter().map(DoubtDocument::of).collect(),
-            unavailable: outcome.unavailable.as_deref(),
+            unavailable: outcome.unavailable.as_ref().map(NotMade::told),
         }
     }
 }

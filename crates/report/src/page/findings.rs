@@ -112,7 +112,7 @@ fn search(html: &mut Html, explanation: &Explanation) {
     list(html, "Doubts about the probes", doubts.iter().map(|doubt| clean_whole(&doubt.text)).collect());
     list(html, "Ruled out", explanation.ruled_out.clone());
     let not_made = explanation.probes.iter().filter_map(|outcome| {
-        Some(format!("{}: {}", clean(&outcome.probe.id), clean(outcome.unavailable.as_deref()?)))
+        Some(format!("{}: {}", clean(&outcome.probe.id), clean(outcome.unavailable.as_ref()?.told())))
     });
     list(html, "Not probed", not_made.collect());
 }

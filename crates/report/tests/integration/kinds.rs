@@ -20,17 +20,8 @@ const LOTTERY: Schema = Schema {
     shared_lane: Noun { one: "hand", many: "hands" },
     phases: phase::ALL,
     failures: failure::ALL,
-    bytes: "bytes read",
     facts_title: "Hats",
-    facts: &[],
-    params: &[],
-    runs_targets: false,
-    reaches: &[],
-    threads: duel_model::Threads::OfDuel,
-    depth: None,
-    counters: &[],
-    parts: None,
-    held_back: None,
+    ..duel_model::null::SCHEMA
 }
 .sound();
 
@@ -102,19 +93,7 @@ fn a_kind_from_elsewhere_is_driven_judged_and_reported_by_what_it_declares() {
     run.plan.workload = WorkloadPlan::Plain(KindPlan::of(&LOTTERY));
     run.plan.targets.truncate(1);
     run.first_contact = vec![None];
-    let order = SlotOrder {
-        kind: LoopKind::Closed { think_ns: 0 },
-        duration_ns: None,
-        ops: Some(80),
-        connect_timeout_ns: SECOND_NS,
-        op_timeout_ns: SECOND_NS,
-        grace_ns: SECOND_NS,
-        seed: 1,
-        stages: Vec::new(),
-        deadline_ns: None,
-        polling_workers: 0,
-        polling_gives_way: true,
-    };
+    let order = SlotOrder { ops: Some(80), ..SlotOrder::of(LoopKind::Closed { think_ns: 0 }, SECOND_NS) };
     let record =
         Session::open(Lottery(0), 1, 1, Arc::default()).unwrap().run_slot(&order, &mut |_| ControlFlow::Continue(()));
     let record = record.unwrap();

@@ -81,11 +81,11 @@ prop_compose! {
             ..WorkerAudit::default()
         });
         Slot {
-            index: 0, target, role, block: 0, repeat: 0, turns: Vec::new(), treatment: None, start: None, started_unix_ms: 0, offset_ns: 0, elapsed_ns, offered_per_s: None, tally,
+            elapsed_ns, tally,
             series: Series { interval_ns, intervals: ok.into_iter().map(interval).collect() },
             audit: GeneratorAudit { workers: workers.collect(), ..GeneratorAudit::default() },
             negotiated,
-            died_ns: None,
+            ..Slot::empty(target, role)
         }
     }
 }

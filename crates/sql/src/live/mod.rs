@@ -57,19 +57,7 @@ pub(crate) fn ready(address: &str, lanes: u32, settings: &[(&str, &str)]) -> Res
 }
 
 fn order(ops: Option<u64>, duration_ns: Option<u64>) -> SlotOrder {
-    SlotOrder {
-        kind: LoopKind::Closed { think_ns: 0 },
-        duration_ns,
-        ops,
-        connect_timeout_ns: 30 * SECOND_NS,
-        op_timeout_ns: 30 * SECOND_NS,
-        grace_ns: 30 * SECOND_NS,
-        seed: 1,
-        stages: Vec::new(),
-        deadline_ns: None,
-        polling_workers: 0,
-        polling_gives_way: true,
-    }
+    SlotOrder { duration_ns, ops, ..SlotOrder::of(LoopKind::Closed { think_ns: 0 }, 30 * SECOND_NS) }
 }
 
 /// Loads a target with so many ops.

@@ -108,20 +108,20 @@ pub fn explanation() -> Explanation {
         slots: 24,
         by_whole: false,
     };
-    let outcome = ProbeOutcome {
-        probe: Probe {
-            id: "cipher-chacha20".into(),
-            question: "Does the gap depend on AES?".into(),
-            variation: Variation {
-                ciphers: Some(vec!["TLS_CHACHA20_POLY1305_SHA256".into()]),
-                accept_encoding: Some(Some("identity".into())),
-                ..Variation::default()
-            },
-            budget_ns: 8 * SECOND_NS,
-            reads_hosts: false,
-            lens_of: None,
-            below: None,
+    let probe = Probe {
+        id: "cipher-chacha20".into(),
+        question: "Does the gap depend on AES?".into(),
+        variation: Variation {
+            ciphers: Some(vec!["TLS_CHACHA20_POLY1305_SHA256".into()]),
+            accept_encoding: Some(Some("identity".into())),
+            ..Variation::default()
         },
+        budget_ns: 8 * SECOND_NS,
+        reads_hosts: false,
+        lens_of: None,
+        below: None,
+    };
+    let outcome = ProbeOutcome {
         pairs: vec![pair],
         targets: vec![TargetObservation {
             name: "A".into(),
@@ -130,11 +130,7 @@ pub fn explanation() -> Explanation {
             phase_mean_ns: BTreeMap::from([(phase::TLS.id(), 1.0 / 7.0), (phase::WAIT.id(), 81_234.5)]),
             ..TargetObservation::default()
         }],
-        demands: vec![],
-        lens: None,
-        twin: None,
-        doubts: vec![],
-        unavailable: None,
+        ..ProbeOutcome::of(probe)
     };
     Explanation {
         findings: vec![Finding {

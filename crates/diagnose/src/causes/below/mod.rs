@@ -1,7 +1,7 @@
 //! Causes of servers that lie in a layer below them, and are shown by work of another kind on that layer alone.
 
 causes! {
-    slow_reads::SlowReads,
+    slow_reads,
 }
 
 /// The work that these causes are for: that of servers.

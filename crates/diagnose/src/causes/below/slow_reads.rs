@@ -32,98 +32,84 @@ const MOST_OF_OP: f64 = 1.5;
 /// Under load a device is what all ops wait for only if it is busy with their reads nearly all the time.
 const BUSY: f64 = 0.85;
 
-pub(super) struct SlowReads;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for SlowReads {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let op = gap.case.plan.schema().op.one;
+    let demands = match gap.demands() {
+        DemandLook::Shown(demands) => demands,
+        DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        DemandLook::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
+    };
+    let on_host = |text: String| gap.on_host(text, Some(by_hand::calls(gap, gap.slow)));
+    let bytes = |demand: Option<&duel_model::HostDemand>| demand?.per_op("workers.disk_read_bytes");
+    let Some(slow_bytes) = bytes(Some(demands.slow)) else {
+        return Err(Standing::Undecided(on_host(format!("what {slow} reads from disks is not known"))));
+    };
+    if slow_bytes < LEAST_BYTES {
+        let text = format!("for each {op} {slow} reads {} from disks", format_bytes(slow_bytes));
+        return Err(Standing::RuledOut(on_host(text)));
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let Some(fast_bytes) = bytes(demands.fast) else {
+        return Err(Standing::Undecided(on_host(format!("what {fast} reads from disks is not known"))));
+    };
+    let read = format!(
+        "for each {op} {slow} reads {} from disks, {fast} {}",
+        format_bytes(slow_bytes),
+        format_bytes(fast_bytes)
+    );
+    let below = nested(gap)?;
+    let [of_slow, of_fast] = reads(gap, &below)?;
+    if let Some(text) = held_back(gap, &below, of_slow) {
+        return Err(Standing::Undecided(told_below(&below, text)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let op = gap.case.plan.schema().op.one;
-        let demands = match gap.demands() {
-            DemandLook::Shown(demands) => demands,
-            DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            DemandLook::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-        };
-        let on_host = |text: String| gap.on_host(text, Some(by_hand::calls(gap, gap.slow)));
-        let bytes = |demand: Option<&duel_model::HostDemand>| demand?.per_op("workers.disk_read_bytes");
-        let Some(slow_bytes) = bytes(Some(demands.slow)) else {
-            return Err(Standing::Undecided(on_host(format!("what {slow} reads from disks is not known"))));
-        };
-        if slow_bytes < LEAST_BYTES {
-            let text = format!("for each {op} {slow} reads {} from disks", format_bytes(slow_bytes));
-            return Err(Standing::RuledOut(on_host(text)));
-        }
-        let Some(fast_bytes) = bytes(demands.fast) else {
-            return Err(Standing::Undecided(on_host(format!("what {fast} reads from disks is not known"))));
-        };
-        let read = format!(
-            "for each {op} {slow} reads {} from disks, {fast} {}",
-            format_bytes(slow_bytes),
-            format_bytes(fast_bytes)
-        );
-        let below = nested(gap)?;
-        let [of_slow, of_fast] = reads(gap, &below)?;
-        if let Some(text) = held_back(gap, &below, of_slow) {
-            return Err(Standing::Undecided(told_below(&below, text)));
-        }
-        let Some(view) = gap.known_reference() else {
-            return Err(Standing::Undecided(gap.not_measured("there is no reference".to_owned())));
-        };
-        // Over one connection the reads of an op are a part of it. Under load ops wait for those of others as well.
-        let lanes = f64::from(view.connections().unwrap_or(1));
-        let taken_ns = |bytes: f64, reads: Reads| lanes * bytes * 1e9 / reads.bytes_per_s;
-        let [slow_ns, fast_ns] = [taken_ns(slow_bytes, of_slow), taken_ns(fast_bytes, of_fast)];
-        let over = view.over(gap.case.plan);
-        let worth = format!(
-            "{read}: as duel reads them, that takes {} there and {} here {over}",
-            format_duration_ns(slow_ns),
-            format_duration_ns(fast_ns)
-        );
-        let Some(whole_ns) = view.slow_ns() else {
-            return Err(Standing::Undecided(gap.not_measured(format!("how long the {op} takes is not known"))));
-        };
-        if slow_ns > MOST_OF_OP * whole_ns {
-            let text = format!("{worth}, which is longer than the whole {op} takes: the server reads otherwise");
-            return Err(Standing::Undecided(told_below(&below, text)));
-        }
-        if lanes > 1.0 && slow_ns < BUSY * whole_ns {
-            let text = format!(
-                "{worth}, and the {op} takes {}: the device is not what all wait for",
-                format_duration_ns(whole_ns)
-            );
-            return Err(Standing::Undecided(told_below(&below, text)));
-        }
-        let share = share_of_log(view, slow_ns - fast_ns).unwrap_or(0.0);
-        if share < Flip::NOTEWORTHY {
-            let text = format!("{worth}: {} of the gap", percent(share));
-            return Err(Standing::Undecided(told_below(&below, text)));
-        }
-        let summary = format!(
-            "The files of {slow} are read more slowly, whoever reads them. {} That is {} of the gap.",
-            Reads::compared([of_slow, of_fast], [&slow, &fast]),
-            percent(share)
-        );
-        let remedy = format!(
-            "Compare both files alone, as in the line above, and with `--why`: it asks the device. Look at what lies under {slow}'s files \
-             (`findmnt -T FILE`, `lsblk`), whether they lie in pieces (`filefrag -v FILE`), and for limits on the device; a larger cache \
-             of the server or of the system has it read less."
-        );
-        let facts = vec![
-            on_host(read),
-            told_below(&below, format!("duel reading the same files: {}", below.tell(&below.comparison))),
-        ];
-        let told = Told { summary, remedy, facts, further: vec![told_below(&below, worth)] };
-        let mut standing = fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told);
-        if let Standing::Fits(fit) = &mut standing {
-            fit.is_below = true;
-        }
-        Ok(standing)
+    let Some(view) = gap.known_reference() else {
+        return Err(Standing::Undecided(gap.not_measured("there is no reference".to_owned())));
+    };
+    // Over one connection the reads of an op are a part of it. Under load ops wait for those of others as well.
+    let lanes = f64::from(view.connections().unwrap_or(1));
+    let taken_ns = |bytes: f64, reads: Reads| lanes * bytes * 1e9 / reads.bytes_per_s;
+    let [slow_ns, fast_ns] = [taken_ns(slow_bytes, of_slow), taken_ns(fast_bytes, of_fast)];
+    let over = view.over(gap.case.plan);
+    let worth = format!(
+        "{read}: as duel reads them, that takes {} there and {} here {over}",
+        format_duration_ns(slow_ns),
+        format_duration_ns(fast_ns)
+    );
+    let Some(whole_ns) = view.slow_ns() else {
+        return Err(Standing::Undecided(gap.not_measured(format!("how long the {op} takes is not known"))));
+    };
+    if slow_ns > MOST_OF_OP * whole_ns {
+        let text = format!("{worth}, which is longer than the whole {op} takes: the server reads otherwise");
+        return Err(Standing::Undecided(told_below(&below, text)));
     }
+    if lanes > 1.0 && slow_ns < BUSY * whole_ns {
+        let text = format!(
+            "{worth}, and the {op} takes {}: the device is not what all wait for",
+            format_duration_ns(whole_ns)
+        );
+        return Err(Standing::Undecided(told_below(&below, text)));
+    }
+    let share = share_of_log(view, slow_ns - fast_ns).unwrap_or(0.0);
+    if share < Flip::NOTEWORTHY {
+        let text = format!("{worth}: {} of the gap", percent(share));
+        return Err(Standing::Undecided(told_below(&below, text)));
+    }
+    let summary = format!(
+        "The files of {slow} are read more slowly, whoever reads them. {} That is {} of the gap.",
+        Reads::compared([of_slow, of_fast], [&slow, &fast]),
+        percent(share)
+    );
+    let remedy = format!(
+        "Compare both files alone, as in the line above, and with `--why`: it asks the device. Look at what lies under {slow}'s files \
+         (`findmnt -T FILE`, `lsblk`), whether they lie in pieces (`filefrag -v FILE`), and for limits on the device; a larger cache \
+         of the server or of the system has it read less."
+    );
+    let facts = vec![
+        on_host(read),
+        told_below(&below, format!("duel reading the same files: {}", below.tell(&below.comparison))),
+    ];
+    let told = Told { summary, remedy, facts, further: vec![told_below(&below, worth)] };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told).with(|fit| fit.is_below = true))
 }

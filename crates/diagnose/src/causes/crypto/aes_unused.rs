@@ -16,53 +16,43 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct AesUnused;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for AesUnused {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let slow = gap.slow_name();
+    if !works_with_aes(gap) {
+        return Err(Standing::RuledOut(gap.not_measured("the op is none of AES".to_owned())));
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let hidden = Hidden::of(gap, NO_AES)?;
+    if hidden.flip.is_negligible() {
+        return Err(Standing::RuledOut(gap.evidence(&hidden.flip.view, hidden.told)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let slow = gap.slow_name();
-        if !works_with_aes(gap) {
-            return Err(Standing::RuledOut(gap.not_measured("the op is none of AES".to_owned())));
-        }
-        let hidden = Hidden::of(gap, NO_AES)?;
-        if hidden.flip.is_negligible() {
-            return Err(Standing::RuledOut(gap.evidence(&hidden.flip.view, hidden.told)));
-        }
-        if !hidden.flip.moved() {
-            return Err(Standing::Undecided(gap.evidence(&hidden.flip.view, hidden.told)));
-        }
-        if !hidden.are_unused() {
-            let text = format!("{}: both use them", hidden.told);
-            return Err(Standing::Undecided(gap.evidence(&hidden.flip.view, text)));
-        }
-        // One that uses no feature at all lacks more than these.
-        let has_assembly = has_assembly(gap, gap.slow);
-        if has_assembly != Some(true) {
-            let all = Hidden::of(gap, NO_FEATURES)?;
-            if has_assembly == Some(false) || !all.uses_some(gap) {
-                let text = format!("{}; it uses no other feature either, see tls.no-asm", hidden.told);
-                return Err(Standing::Undecided(gap.evidence(&all.flip.view, text)));
-            }
-        }
-        let summary = format!(
-            "{slow} does not use the CPU's AES instructions: {}. That is {} of the gap.",
-            hidden.told,
-            hidden.flip.percent()
-        );
-        let remedy = format!(
-            "Look for OPENSSL_ia32cap in the environment of what uses {slow}, and at the hypervisor's CPU model (`grep -c aes \
-             /proc/cpuinfo`); else give it a newer libcrypto."
-        );
-        Ok(hidden.fits(gap, &ENTRY, summary, remedy))
+    if !hidden.flip.moved() {
+        return Err(Standing::Undecided(gap.evidence(&hidden.flip.view, hidden.told)));
     }
+    if !hidden.are_unused() {
+        let text = format!("{}: both use them", hidden.told);
+        return Err(Standing::Undecided(gap.evidence(&hidden.flip.view, text)));
+    }
+    // One that uses no feature at all lacks more than these.
+    let has_assembly = has_assembly(gap, gap.slow);
+    if has_assembly != Some(true) {
+        let all = Hidden::of(gap, NO_FEATURES)?;
+        if has_assembly == Some(false) || !all.uses_some(gap) {
+            let text = format!("{}; it uses no other feature either, see tls.no-asm", hidden.told);
+            return Err(Standing::Undecided(gap.evidence(&all.flip.view, text)));
+        }
+    }
+    let summary = format!(
+        "{slow} does not use the CPU's AES instructions: {}. That is {} of the gap.",
+        hidden.told,
+        hidden.flip.percent()
+    );
+    let remedy = format!(
+        "Look for OPENSSL_ia32cap in the environment of what uses {slow}, and at the hypervisor's CPU model (`grep -c aes \
+         /proc/cpuinfo`); else give it a newer libcrypto."
+    );
+    Ok(hidden.fits(gap, &ENTRY, summary, remedy))
 }
 
 /// Whether the plan's op is one of AES.

@@ -19,8 +19,6 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct BlockOverhead;
-
 /// Bytes and calls of an op.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shape {
@@ -28,87 +26,78 @@ struct Shape {
     calls: f64,
 }
 
-impl Cause for BlockOverhead {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let open = |why: &str| Standing::Undecided(gap.not_measured(why.to_owned()));
+    if gap.comparison.slow.bytes_in_per_op == Some(0.0) {
+        return Err(Standing::RuledOut(gap.not_measured("the op works on no bytes: it has no block".to_owned())));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let open = |why: &str| Standing::Undecided(gap.not_measured(why.to_owned()));
-        if gap.comparison.slow.bytes_in_per_op == Some(0.0) {
-            return Err(Standing::RuledOut(gap.not_measured("the op works on no bytes: it has no block".to_owned())));
-        }
-        let flip = shown_flip(gap, FAR_BLOCK)?;
-        let reference = gap.known_reference().ok_or_else(|| open("there is no reference"))?;
-        let (Some(here), Some(there)) = (shape(gap, reference), shape(gap, &flip.view)) else {
-            return Err(open("the sizes are not known"));
-        };
-        let (Some(near_ns), Some(far_ns)) = (reference.difference_ns(), flip.view.difference_ns()) else {
-            return Err(open("the rates are not known"));
-        };
-        // Of blocks in calls of one size each, calls grow with the bytes: then only what is paid per block is told.
-        let fixed_ns = fixed(here.bytes, near_ns, there.bytes, far_ns);
-        let share = fixed_ns.over(near_ns).ok_or_else(|| open("the gap is too small to divide by"))?;
-        let told = format!(
-            "an op takes {} longer on {slow} than on {fast} with {} bytes, {} with {}: {} of the gap is paid whatever the size",
-            time(near_ns.mid),
-            here.bytes,
-            time(far_ns.mid),
-            there.bytes,
-            percent(share.mid)
-        );
-        if share.high() < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.evidence(&flip.view, told)));
-        }
-        if share.mid < Flip::NOTEWORTHY || share.mid <= Flip::MANY_LOOKS * share.below {
-            return Err(Standing::Undecided(gap.evidence(&flip.view, told)));
-        }
-        // Setting up a key is paid per block, too, and is dear without the features of the CPU that are made for it.
-        if let FlipLook::NotAsked(probe) = gap.flip(NO_FEATURES) {
-            return Err(Standing::Wants(vec![probe]));
-        }
-        if let FlipLook::Shown(hidden) = gap.flip(NO_FEATURES)
-            && hidden.moved()
-        {
-            let text = format!("{told}; but {}: it goes with features of the CPU", gap.tell_flip(&hidden));
-            return Err(Standing::Undecided(gap.evidence(&hidden.view, text)));
-        }
-        let paid = paid_for(gap, [here, there], [near_ns, far_ns])?;
-        // Where features of the CPU cannot be hidden, the dear set-up of a key was not ruled out.
-        let is_controlled = matches!(gap.flip(NO_FEATURES), FlipLook::Shown(_));
-        let confidence = if is_controlled && share.mid >= Flip::EXPLAINS && share.low() > 0.5 {
-            Confidence::Confirmed
-        } else {
-            Confidence::Likely
-        };
-        let each_ns = paid.each_ns.unwrap_or(fixed_ns);
-        let summary = format!(
-            "Each {} costs {slow} {} more than {fast} (95 % interval {} to {}), however few its bytes. That is {} of the gap \
-             at {} bytes.",
-            paid.what,
-            time(each_ns.mid),
-            time(each_ns.low()),
-            time(each_ns.high()),
-            percent(share.mid),
-            here.bytes
-        );
-        let remedy = format!(
-            "Hand over larger blocks in fewer calls, where the application can; and look for what {slow} does in each of them \
-             (a provider or an engine in between, a lock, a fetch of the algorithm): `perf record` on the process that uses it."
-        );
-        let facts = vec![gap.evidence(&flip.view, told)];
-        let mut standing = fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: paid.evidence });
-        if let Standing::Fits(fit) = &mut standing {
-            fit.finding.explains = Some(share.mid.clamp(0.0, 1.0));
-            fit.moved_ns = fixed_ns.mid;
-        }
-        Ok(standing)
+    let flip = shown_flip(gap, FAR_BLOCK)?;
+    let reference = gap.known_reference().ok_or_else(|| open("there is no reference"))?;
+    let (Some(here), Some(there)) = (shape(gap, reference), shape(gap, &flip.view)) else {
+        return Err(open("the sizes are not known"));
+    };
+    let (Some(near_ns), Some(far_ns)) = (reference.difference_ns(), flip.view.difference_ns()) else {
+        return Err(open("the rates are not known"));
+    };
+    // Of blocks in calls of one size each, calls grow with the bytes: then only what is paid per block is told.
+    let fixed_ns = fixed(here.bytes, near_ns, there.bytes, far_ns);
+    let share = fixed_ns.over(near_ns).ok_or_else(|| open("the gap is too small to divide by"))?;
+    let told = format!(
+        "an op takes {} longer on {slow} than on {fast} with {} bytes, {} with {}: {} of the gap is paid whatever the size",
+        time(near_ns.mid),
+        here.bytes,
+        time(far_ns.mid),
+        there.bytes,
+        percent(share.mid)
+    );
+    if share.high() < Flip::NOTEWORTHY {
+        return Err(Standing::RuledOut(gap.evidence(&flip.view, told)));
     }
+    if share.mid < Flip::NOTEWORTHY || share.mid <= Flip::MANY_LOOKS * share.below {
+        return Err(Standing::Undecided(gap.evidence(&flip.view, told)));
+    }
+    // Setting up a key is paid per block, too, and is dear without the features of the CPU that are made for it.
+    if let FlipLook::NotAsked(probe) = gap.flip(NO_FEATURES) {
+        return Err(Standing::Wants(vec![probe]));
+    }
+    if let FlipLook::Shown(hidden) = gap.flip(NO_FEATURES)
+        && hidden.moved()
+    {
+        let text = format!("{told}; but {}: it goes with features of the CPU", gap.tell_flip(&hidden));
+        return Err(Standing::Undecided(gap.evidence(&hidden.view, text)));
+    }
+    let paid = paid_for(gap, [here, there], [near_ns, far_ns])?;
+    // Where features of the CPU cannot be hidden, the dear set-up of a key was not ruled out.
+    let is_controlled = matches!(gap.flip(NO_FEATURES), FlipLook::Shown(_));
+    let confidence = if is_controlled && share.mid >= Flip::EXPLAINS && share.low() > 0.5 {
+        Confidence::Confirmed
+    } else {
+        Confidence::Likely
+    };
+    let each_ns = paid.each_ns.unwrap_or(fixed_ns);
+    let summary = format!(
+        "Each {} costs {slow} {} more than {fast} (95 % interval {} to {}), however few its bytes. That is {} of the gap \
+         at {} bytes.",
+        paid.what,
+        time(each_ns.mid),
+        time(each_ns.low()),
+        time(each_ns.high()),
+        percent(share.mid),
+        here.bytes
+    );
+    let remedy = format!(
+        "Hand over larger blocks in fewer calls, where the application can; and look for what {slow} does in each of them \
+         (a provider or an engine in between, a lock, a fetch of the algorithm): `perf record` on the process that uses it."
+    );
+    let facts = vec![gap.evidence(&flip.view, told)];
+    let told = Told { summary, remedy, facts, further: paid.evidence };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told).with(|fit| {
+        fit.finding.explains = Some(share.mid.clamp(0.0, 1.0));
+        fit.moved_ns = fixed_ns.mid;
+    }))
 }
 
 /// What a fixed time is paid for.

@@ -4,10 +4,10 @@
 mod features;
 
 causes! {
-    aes_unused::AesUnused,
-    no_asm::NoAsm,
-    block_overhead::BlockOverhead,
-    slower::Slower,
+    aes_unused,
+    no_asm,
+    block_overhead,
+    slower,
 }
 
 /// The work that these causes are for.

@@ -13,28 +13,18 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct Slower;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for Slower {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        // A command may work anywhere.
-        let elsewhere =
-            [gap.slow, gap.fast].into_iter().find(|&side| gap.case.plan.targets[side].address.starts_with("exec:"));
-        Ok(match elsewhere {
-            Some(side) => Standing::Undecided(
-                gap.not_measured(format!("where the command of {} works is not known", gap.name(side))),
-            ),
-            None => {
-                Standing::RuledOut(gap.not_measured("both work on this machine, in turns, on the same CPUs".to_owned()))
-            }
-        })
-    }
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    // A command may work anywhere.
+    let elsewhere =
+        [gap.slow, gap.fast].into_iter().find(|&side| gap.case.plan.targets[side].address.starts_with("exec:"));
+    Ok(match elsewhere {
+        Some(side) => {
+            Standing::Undecided(gap.not_measured(format!("where the command of {} works is not known", gap.name(side))))
+        }
+        None => {
+            Standing::RuledOut(gap.not_measured("both work on this machine, in turns, on the same CPUs".to_owned()))
+        }
+    })
 }

@@ -21,61 +21,48 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct BandwidthCap;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for BandwidthCap {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let answers = Answers::of(gap)?;
+    answers.bytes.makes_gap(gap, "bytes")?;
+    let [by_blocks, by_depth] = answers.told(gap);
+    match (answers.bytes.by_blocks(), answers.bytes.by_depth()) {
+        (Change::Same, Change::Same) => {}
+        (Change::More, _) => return Err(Standing::RuledOut(by_blocks)),
+        (_, Change::More) => return Err(Standing::RuledOut(by_depth)),
+        (Change::Less, _) => return Err(Standing::Undecided(by_blocks)),
+        (_, Change::Less) => return Err(Standing::Undecided(by_depth)),
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let limit = answers.limit(gap, answers.bytes, ["disk.limit_read_bytes_per_s", "disk.limit_written_bytes_per_s"]);
+    if limit.is_none() {
+        without_seeks(gap)?;
+        let by_content = shown_flip(gap, COMPRESSIBLE)?;
+        if !by_content.is_negligible() {
+            let text = format!("{}: it may be work on the data that takes the time", gap.tell_flip(&by_content));
+            return Err(Standing::Undecided(gap.evidence(&by_content.view, text)));
+        }
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let answers = Answers::of(gap)?;
-        answers.bytes.makes_gap(gap, "bytes")?;
-        let [by_blocks, by_depth] = answers.told(gap);
-        match (answers.bytes.by_blocks(), answers.bytes.by_depth()) {
-            (Change::Same, Change::Same) => {}
-            (Change::More, _) => return Err(Standing::RuledOut(by_blocks)),
-            (_, Change::More) => return Err(Standing::RuledOut(by_depth)),
-            (Change::Less, _) => return Err(Standing::Undecided(by_blocks)),
-            (_, Change::Less) => return Err(Standing::Undecided(by_depth)),
+    let slow = gap.slow_name();
+    let by_group = limit.map_or_else(String::new, |limit| {
+        format!(" The control group that duel works in may move {} per second there.", format_bytes(limit as f64))
+    });
+    let bytes = format_bytes(answers.bytes.at_reference);
+    let summary = format!(
+        "{slow}'s device moves {bytes} per second and no more, whatever the size of its calls and however many are in \
+         flight.{by_group}"
+    );
+    let remedy = format!(
+        "Look for a limit on {slow}'s device: `cat /sys/fs/cgroup/blkio/*/blkio.throttle.*_bps_device` or `io.max` of control groups, \
+         the volume's limit where a provider rents it out, QEMU's `bps`, the link that the device hangs on. Without one it is the \
+         device's own."
+    );
+    let told = Told { summary, remedy, facts: vec![by_blocks, by_depth], further: Vec::new() };
+    Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told).with(|fit| {
+        fit.hides_rest = true;
+        // What the kernel was told to do and what the device does agree at both sizes of blocks, and the other side does more.
+        if limit.is_some() {
+            fit.finding.confidence = Confidence::Confirmed;
         }
-        let limit =
-            answers.limit(gap, answers.bytes, ["disk.limit_read_bytes_per_s", "disk.limit_written_bytes_per_s"]);
-        if limit.is_none() {
-            without_seeks(gap)?;
-            let by_content = shown_flip(gap, COMPRESSIBLE)?;
-            if !by_content.is_negligible() {
-                let text = format!("{}: it may be work on the data that takes the time", gap.tell_flip(&by_content));
-                return Err(Standing::Undecided(gap.evidence(&by_content.view, text)));
-            }
-        }
-        let slow = gap.slow_name();
-        let by_group = limit.map_or_else(String::new, |limit| {
-            format!(" The control group that duel works in may move {} per second there.", format_bytes(limit as f64))
-        });
-        let bytes = format_bytes(answers.bytes.at_reference);
-        let summary = format!(
-            "{slow}'s device moves {bytes} per second and no more, whatever the size of its calls and however many are in \
-             flight.{by_group}"
-        );
-        let remedy = format!(
-            "Look for a limit on {slow}'s device: `cat /sys/fs/cgroup/blkio/*/blkio.throttle.*_bps_device` or `io.max` of control groups, \
-             the volume's limit where a provider rents it out, QEMU's `bps`, the link that the device hangs on. Without one it is the \
-             device's own."
-        );
-        let told = Told { summary, remedy, facts: vec![by_blocks, by_depth], further: Vec::new() };
-        let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
-        if let Standing::Fits(fit) = &mut standing {
-            fit.hides_rest = true;
-            // What the kernel was told to do and what the device does agree at both sizes of blocks, and the other side does more.
-            if limit.is_some() {
-                fit.finding.confidence = Confidence::Confirmed;
-            }
-        }
-        Ok(standing)
-    }
+    }))
 }

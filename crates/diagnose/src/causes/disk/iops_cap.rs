@@ -20,62 +20,50 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct IopsCap;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for IopsCap {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let answers = Answers::of(gap)?;
+    answers.ios.makes_gap(gap, "calls")?;
+    let [by_blocks, by_depth] = answers.told(gap);
+    // Calls in flight that lie next to each other become one on their way to the device, behind what counts them.
+    let in_flight = match (answers.ios.by_depth(), answers.bytes.by_depth()) {
+        (Change::Less, Change::Same) => Change::Same,
+        (calls, _) => calls,
+    };
+    match (answers.ios.by_blocks(), in_flight, answers.bytes.by_blocks()) {
+        (Change::Same, Change::Same, Change::More) => {}
+        (Change::More, ..) => return Err(Standing::RuledOut(by_blocks)),
+        (_, Change::More, _) => return Err(Standing::RuledOut(by_depth)),
+        // As many bytes by fewer calls: they are what is limited.
+        (Change::Less, _, Change::Same) => return Err(Standing::RuledOut(by_blocks)),
+        (Change::Less, ..) => return Err(Standing::Undecided(by_blocks)),
+        _ => return Err(Standing::Undecided(by_depth)),
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let limit = answers.limit(gap, answers.ios, ["disk.limit_reads_per_s", "disk.limit_writes_per_s"]);
+    if limit.is_none() {
+        without_seeks(gap)?;
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let answers = Answers::of(gap)?;
-        answers.ios.makes_gap(gap, "calls")?;
-        let [by_blocks, by_depth] = answers.told(gap);
-        // Calls in flight that lie next to each other become one on their way to the device, behind what counts them.
-        let in_flight = match (answers.ios.by_depth(), answers.bytes.by_depth()) {
-            (Change::Less, Change::Same) => Change::Same,
-            (calls, _) => calls,
-        };
-        match (answers.ios.by_blocks(), in_flight, answers.bytes.by_blocks()) {
-            (Change::Same, Change::Same, Change::More) => {}
-            (Change::More, ..) => return Err(Standing::RuledOut(by_blocks)),
-            (_, Change::More, _) => return Err(Standing::RuledOut(by_depth)),
-            // As many bytes by fewer calls: they are what is limited.
-            (Change::Less, _, Change::Same) => return Err(Standing::RuledOut(by_blocks)),
-            (Change::Less, ..) => return Err(Standing::Undecided(by_blocks)),
-            _ => return Err(Standing::Undecided(by_depth)),
+    let slow = gap.slow_name();
+    let by_group = limit.map_or_else(String::new, |limit| {
+        format!(" The control group that duel works in may make {} per second there.", format_count(limit))
+    });
+    let calls = format_count(answers.ios.at_reference.round() as u64);
+    let summary = format!(
+        "{slow}'s device does {calls} calls per second and no more, whatever their size and however many are in \
+         flight.{by_group}"
+    );
+    let remedy = format!(
+        "Look for a limit on {slow}'s device: `cat /sys/fs/cgroup/blkio/*/blkio.throttle.*_iops_device` or `io.max` of control groups, \
+         the volume's limit where a provider rents it out, QEMU's `iops`. Without one it is the device's own: fewer and larger calls \
+         move more through it."
+    );
+    let told = Told { summary, remedy, facts: vec![by_blocks, by_depth], further: Vec::new() };
+    Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told).with(|fit| {
+        fit.hides_rest = true;
+        // What the kernel was told to do and what the device does agree at both sizes of blocks, and the other side does more.
+        if limit.is_some() {
+            fit.finding.confidence = Confidence::Confirmed;
         }
-        let limit = answers.limit(gap, answers.ios, ["disk.limit_reads_per_s", "disk.limit_writes_per_s"]);
-        if limit.is_none() {
-            without_seeks(gap)?;
-        }
-        let slow = gap.slow_name();
-        let by_group = limit.map_or_else(String::new, |limit| {
-            format!(" The control group that duel works in may make {} per second there.", format_count(limit))
-        });
-        let calls = format_count(answers.ios.at_reference.round() as u64);
-        let summary = format!(
-            "{slow}'s device does {calls} calls per second and no more, whatever their size and however many are in \
-             flight.{by_group}"
-        );
-        let remedy = format!(
-            "Look for a limit on {slow}'s device: `cat /sys/fs/cgroup/blkio/*/blkio.throttle.*_iops_device` or `io.max` of control groups, \
-             the volume's limit where a provider rents it out, QEMU's `iops`. Without one it is the device's own: fewer and larger calls \
-             move more through it."
-        );
-        let told = Told { summary, remedy, facts: vec![by_blocks, by_depth], further: Vec::new() };
-        let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
-        if let Standing::Fits(fit) = &mut standing {
-            fit.hides_rest = true;
-            // What the kernel was told to do and what the device does agree at both sizes of blocks, and the other side does more.
-            if limit.is_some() {
-                fit.finding.confidence = Confidence::Confirmed;
-            }
-        }
-        Ok(standing)
-    }
+    }))
 }

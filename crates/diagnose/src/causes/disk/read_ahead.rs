@@ -20,52 +20,42 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct ReadAhead;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for ReadAhead {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    if !reads_in_order(gap) {
+        let text = "nothing is read ahead of an op that does not read in order through the page cache";
+        return Err(Standing::RuledOut(gap.not_measured(text.to_owned())));
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let [slow_kib, fast_kib] = of_both(gap, "how far the system reads ahead is not known of both", |side| {
+        gap.count(side, "disk.read_ahead_kib")
+    })?;
+    let told = format!("the system reads {slow_kib} KiB ahead on {slow}'s device, and {fast_kib} KiB on {fast}'s");
+    if slow_kib >= fast_kib {
+        return Err(Standing::RuledOut(gap.first_contact(told)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if !reads_in_order(gap) {
-            let text = "nothing is read ahead of an op that does not read in order through the page cache";
-            return Err(Standing::RuledOut(gap.not_measured(text.to_owned())));
-        }
-        let [slow_kib, fast_kib] = of_both(gap, "how far the system reads ahead is not known of both", |side| {
-            gap.count(side, "disk.read_ahead_kib")
-        })?;
-        let told = format!("the system reads {slow_kib} KiB ahead on {slow}'s device, and {fast_kib} KiB on {fast}'s");
-        if slow_kib >= fast_kib {
-            return Err(Standing::RuledOut(gap.first_contact(told)));
-        }
-        let [_, fast_from] =
-            of_both(gap, "where reads came from is not known of both", |side| gap.text(side, "disk.served_from"))?;
-        if fast_from == "memory" {
-            let text = format!("{told}; but what {fast} reads is in memory");
-            return Err(Standing::Undecided(gap.at_reference(text)));
-        }
-        let flip = shown_flip(gap, OWN_READ_AHEAD)?;
-        if flip.is_negligible() {
-            return Err(Standing::RuledOut(gap.evidence(&flip.view, gap.tell_flip(&flip))));
-        }
-        if !flip.moved() {
-            return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
-        }
-        let summary = format!("Reads in order wait longer on {slow}: {told}. That is {} of the gap.", flip.percent());
-        let remedy = format!(
-            "Look at {slow}'s device: `blockdev --getra DEVICE` tells how many sectors of 512 bytes are read ahead, and `blockdev --setra \
-             256 DEVICE` makes it 128 KiB; a udev rule keeps it."
-        );
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        let facts = vec![gap.first_contact(told)];
-        Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
+    let [_, fast_from] =
+        of_both(gap, "where reads came from is not known of both", |side| gap.text(side, "disk.served_from"))?;
+    if fast_from == "memory" {
+        let text = format!("{told}; but what {fast} reads is in memory");
+        return Err(Standing::Undecided(gap.at_reference(text)));
     }
+    let flip = shown_flip(gap, OWN_READ_AHEAD)?;
+    if flip.is_negligible() {
+        return Err(Standing::RuledOut(gap.evidence(&flip.view, gap.tell_flip(&flip))));
+    }
+    if !flip.moved() {
+        return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
+    }
+    let summary = format!("Reads in order wait longer on {slow}: {told}. That is {} of the gap.", flip.percent());
+    let remedy = format!(
+        "Look at {slow}'s device: `blockdev --getra DEVICE` tells how many sectors of 512 bytes are read ahead, and `blockdev --setra \
+         256 DEVICE` makes it 128 KiB; a udev rule keeps it."
+    );
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    let facts = vec![gap.first_contact(told)];
+    Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
 }
 
 /// Whether the plan's op is one that the system reads ahead of.

@@ -22,75 +22,60 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct SlowFlush;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for SlowFlush {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (writes, flushes) = match setting(gap, "op") {
+        Some("fsync" | "dsync") => (true, true),
+        Some("write" | "randwrite" | "randrw" | "rewrite" | "create" | "unlink") => {
+            (true, setting(gap, "flush").is_some_and(|every| every != "0"))
+        }
+        _ => (false, false),
+    };
+    let is_synchronous = gap
+        .text(gap.slow, "disk.mount_options")
+        .is_some_and(|options| options.split(',').any(|option| option == "sync"));
+    if writes && is_synchronous {
+        let text =
+            format!("{} is mounted sync: it flushes each write, whether duel asks for that or not", gap.slow_name());
+        return Err(Standing::Undecided(gap.first_contact(text)));
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    if !flushes {
+        return Err(Standing::RuledOut(gap.not_measured("no op of this plan is flushed".to_owned())));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (writes, flushes) = match setting(gap, "op") {
-            Some("fsync" | "dsync") => (true, true),
-            Some("write" | "randwrite" | "randrw" | "rewrite" | "create" | "unlink") => {
-                (true, setting(gap, "flush").is_some_and(|every| every != "0"))
-            }
-            _ => (false, false),
-        };
-        let is_synchronous = gap
-            .text(gap.slow, "disk.mount_options")
-            .is_some_and(|options| options.split(',').any(|option| option == "sync"));
-        if writes && is_synchronous {
-            let text = format!(
-                "{} is mounted sync: it flushes each write, whether duel asks for that or not",
-                gap.slow_name()
-            );
-            return Err(Standing::Undecided(gap.first_contact(text)));
-        }
-        if !flushes {
-            return Err(Standing::RuledOut(gap.not_measured("no op of this plan is flushed".to_owned())));
-        }
-        let flip = shown_flip(gap, NO_FLUSH)?;
-        if !flip.moved() {
-            return Err(did_not_move(gap, &flip));
-        }
-        // Past the page cache some file systems do not compress: then it is not the flush that is dear.
-        let by_content = shown_flip(gap, COMPRESSIBLE)?;
-        if by_content.moved() {
-            let text = format!("{}: it goes with what is written", gap.tell_flip(&by_content));
-            return Err(Standing::Undecided(gap.evidence(&by_content.view, text)));
-        }
-        if let Some(text) = moves_less_unflushed(gap, &flip) {
-            return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
-        }
-        let slow = gap.slow_name();
-        let summary = format!(
-            "What is written on {slow} takes longer until it is on the device: that is {} of the gap, which writing alone does not have.",
-            flip.percent()
-        );
-        let remedy = format!(
-            "On {slow}: is its write cache without a battery, is it a network volume, or a file system mounted `sync` or with its journal on a \
-             slow device? `cat /sys/block/*/queue/write_cache` tells whether flushes are sent at all. Fewer commits for more work \
-             (group commit) pay for it less often."
-        );
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        let flush_ns = |seen: &duel_model::TargetObservation| seen.phase_mean_ns.get(&Id::new("flush")).copied();
-        let reference = gap.known_reference();
-        let phases = reference.and_then(|view| Some((flush_ns(view.slow)?, flush_ns(view.fast)?)));
-        let facts = phases.map(|(of_slow, of_fast)| {
-            let [of_slow, of_fast] = [of_slow, of_fast].map(format_duration_ns);
-            gap.at_reference(format!(
-                "an op waits {of_slow} for the flush on {slow}, and {of_fast} on {}",
-                gap.fast_name()
-            ))
-        });
-        let told = Told { summary, remedy, facts: facts.into_iter().collect(), further: Vec::new() };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    let flip = shown_flip(gap, NO_FLUSH)?;
+    if !flip.moved() {
+        return Err(did_not_move(gap, &flip));
     }
+    // Past the page cache some file systems do not compress: then it is not the flush that is dear.
+    let by_content = shown_flip(gap, COMPRESSIBLE)?;
+    if by_content.moved() {
+        let text = format!("{}: it goes with what is written", gap.tell_flip(&by_content));
+        return Err(Standing::Undecided(gap.evidence(&by_content.view, text)));
+    }
+    if let Some(text) = moves_less_unflushed(gap, &flip) {
+        return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
+    }
+    let slow = gap.slow_name();
+    let summary = format!(
+        "What is written on {slow} takes longer until it is on the device: that is {} of the gap, which writing alone does not have.",
+        flip.percent()
+    );
+    let remedy = format!(
+        "On {slow}: is its write cache without a battery, is it a network volume, or a file system mounted `sync` or with its journal on a \
+         slow device? `cat /sys/block/*/queue/write_cache` tells whether flushes are sent at all. Fewer commits for more work \
+         (group commit) pay for it less often."
+    );
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    let flush_ns = |seen: &duel_model::TargetObservation| seen.phase_mean_ns.get(&Id::new("flush")).copied();
+    let reference = gap.known_reference();
+    let phases = reference.and_then(|view| Some((flush_ns(view.slow)?, flush_ns(view.fast)?)));
+    let facts = phases.map(|(of_slow, of_fast)| {
+        let [of_slow, of_fast] = [of_slow, of_fast].map(format_duration_ns);
+        gap.at_reference(format!("an op waits {of_slow} for the flush on {slow}, and {of_fast} on {}", gap.fast_name()))
+    });
+    let told = Told { summary, remedy, facts: facts.into_iter().collect(), further: Vec::new() };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }
 
 /// That the slow side's unit is larger than the fast side's and than a block, and that its device moves no more any longer once the page

@@ -20,63 +20,44 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct SlowSpindle;
-
 /// Calls of both devices for each op are as many: what is read beside is another cause.
 const AS_MANY: f64 = 1.25;
 
-impl Cause for SlowSpindle {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let slow = gap.slow_name();
+    if !matches!(setting(gap, "op"), Some("randread" | "randwrite" | "randrw")) {
+        let text = "ops in order do not go from one place to another";
+        return Err(Standing::RuledOut(gap.not_measured(text.to_owned())));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let slow = gap.slow_name();
-        if !matches!(setting(gap, "op"), Some("randread" | "randwrite" | "randrw")) {
-            let text = "ops in order do not go from one place to another";
-            return Err(Standing::RuledOut(gap.not_measured(text.to_owned())));
+    match gap.fact(gap.slow, |facts| facts.is("disk.is_rotational")) {
+        Some(true) => {}
+        Some(false) => {
+            let text = format!("the system says that {slow}'s device has no mechanics");
+            return Err(Standing::RuledOut(gap.first_contact(text)));
         }
-        match gap.fact(gap.slow, |facts| facts.is("disk.is_rotational")) {
-            Some(true) => {}
-            Some(false) => {
-                let text = format!("the system says that {slow}'s device has no mechanics");
-                return Err(Standing::RuledOut(gap.first_contact(text)));
-            }
-            None => {
-                let text = format!("whether {slow}'s device has mechanics is not known");
-                return Err(Standing::Undecided(gap.not_measured(text)));
-            }
+        None => {
+            let text = format!("whether {slow}'s device has mechanics is not known");
+            return Err(Standing::Undecided(gap.not_measured(text)));
         }
-        let missing = || Standing::Undecided(gap.not_measured("there is no reference".to_owned()));
-        let [of_slow, of_fast] = of_view(gap, gap.known_reference().ok_or_else(missing)?)?;
-        if of_slow.ios() > AS_MANY * of_fast.ios() {
-            let text = format!(
-                "{slow}'s device is called {:.2} times for each op, the other {:.2}",
-                of_slow.ios(),
-                of_fast.ios()
-            );
-            return Err(Standing::Undecided(gap.at_reference(text)));
-        }
-        let flip = shown_flip(gap, SMALLER_FILE)?;
-        if !flip.moved() {
-            return Err(did_not_move(gap, &flip));
-        }
-        let summary =
-            format!("{slow}'s disk has mechanics: where ops lie close together {} of the gap is gone.", flip.percent());
-        let remedy = format!(
-            "`duel disk tables` of both devices tells how long full, half and quarter strokes take. Look for errors that {slow}'s disk \
-             mends by itself (`smartctl -a`: reallocated and pending sectors, seek errors), and for its speed of rotation."
-        );
-        Ok(fit(
-            gap,
-            &ENTRY,
-            &flip,
-            Confidence::Likely,
-            Told { summary, remedy, facts: Vec::new(), further: Vec::new() },
-        ))
     }
+    let missing = || Standing::Undecided(gap.not_measured("there is no reference".to_owned()));
+    let [of_slow, of_fast] = of_view(gap, gap.known_reference().ok_or_else(missing)?)?;
+    if of_slow.ios() > AS_MANY * of_fast.ios() {
+        let text =
+            format!("{slow}'s device is called {:.2} times for each op, the other {:.2}", of_slow.ios(), of_fast.ios());
+        return Err(Standing::Undecided(gap.at_reference(text)));
+    }
+    let flip = shown_flip(gap, SMALLER_FILE)?;
+    if !flip.moved() {
+        return Err(did_not_move(gap, &flip));
+    }
+    let summary =
+        format!("{slow}'s disk has mechanics: where ops lie close together {} of the gap is gone.", flip.percent());
+    let remedy = format!(
+        "`duel disk tables` of both devices tells how long full, half and quarter strokes take. Look for errors that {slow}'s disk \
+         mends by itself (`smartctl -a`: reallocated and pending sectors, seek errors), and for its speed of rotation."
+    );
+    Ok(fit(gap, &ENTRY, &flip, Confidence::Likely, Told { summary, remedy, facts: Vec::new(), further: Vec::new() }))
 }

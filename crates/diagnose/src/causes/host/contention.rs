@@ -34,89 +34,79 @@ static ENTRY: CauseEntry = CauseEntry {
 /// CPU time was counted in other slots than the gap was measured in; beyond a quarter more they do not tell the same.
 const MOST_OF_THE_GAP: f64 = 1.25;
 
-pub(super) struct Contention;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for Contention {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let slow = gap.slow_name();
+    needs_concurrency(gap)?;
+    let open = |view: &View<'_>, text: String| Standing::Undecided(gap.evidence(view, text));
+    let Some(many) = gap.known_reference().filter(|view| view.connections() != Some(1)) else {
+        return Err(open(&gap.comparison, "the gap could not be held against other numbers of connections".to_owned()));
+    };
+    let connections = gap.case.plan.lanes();
+    if connections < FEWEST_CONNECTIONS {
+        return Err(open(many, format!("{connections} connections are too few to see throughput fall")));
+    }
+    if let Some(share) = connecting_share(many)
+        && share >= Flip::NOTEWORTHY
+    {
+        let text = format!("{} of the extra time is spent on connecting: that is not the work itself", percent(share));
+        return Err(open(many, text));
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let slow = gap.slow_name();
-        needs_concurrency(gap)?;
-        let open = |view: &View<'_>, text: String| Standing::Undecided(gap.evidence(view, text));
-        let Some(many) = gap.known_reference().filter(|view| view.connections() != Some(1)) else {
-            return Err(open(
-                &gap.comparison,
-                "the gap could not be held against other numbers of connections".to_owned(),
-            ));
-        };
-        let connections = gap.case.plan.lanes();
-        if connections < FEWEST_CONNECTIONS {
-            return Err(open(many, format!("{connections} connections are too few to see throughput fall")));
-        }
-        if let Some(share) = connecting_share(many)
-            && share >= Flip::NOTEWORTHY
-        {
-            let text =
-                format!("{} of the extra time is spent on connecting: that is not the work itself", percent(share));
-            return Err(open(many, text));
-        }
-
-        let mut points: Vec<View<'_>> = Vec::new();
-        if let Look::Shown(alone) = gap.look(ALONE) {
-            points.push(alone);
-        }
-        let mut why_not = None;
-        for count in fewer_connections(connections) {
-            match gap.look(CONNECTIONS.of(count as usize)) {
-                Look::Shown(view) => points.push(view),
-                // One that shows the fall is enough.
-                Look::NotAsked(_) if falls(gap, &points, many).is_some() => {}
-                Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-                Look::Missing(why) => why_not = Some(why),
-            }
-        }
-        let Some(fall) = falls(gap, &points, many) else {
-            if let Some(standing) = by_cpu_time(gap, many)? {
-                return Ok(standing);
-            }
-            if let Some(why) = why_not {
-                return Err(open(many, why));
-            }
-            let text = format!("{} under {}", rates(&points, many, |view| view.slow.rate_per_s), names(&points, many));
-            let told = format!("{slow}'s throughput does not fall: {text}");
-            let line = |text: String| gap.evidence(many, text);
-            if could_fall(gap, &points, many) {
-                return Err(Standing::Undecided(line(format!("{told}, as far as the intervals tell"))));
-            }
-            return Err(match own_share_of_cpus(gap).filter(|share| *share >= FULL) {
-                // Who spins for a lock takes more CPU time, which was looked at.
-                Some(share) => Standing::RuledOut(line(format!(
-                    "{told}; {} of its CPUs' time goes to its own work, and no more of it per request than elsewhere",
-                    percent(share)
-                ))),
-                None => Standing::Undecided(line(format!(
-                    "{told}; a lock that one request after the other holds lets it level off, too"
-                ))),
-            });
-        };
-
-        // Close to the peak, wherever that is: it is known already that there is one.
-        if points.iter().all(|view| view.connections() != Some(2)) {
-            match gap.look(CONNECTIONS.of(2)) {
-                Look::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => {
-                    return Err(Standing::Wants(vec![probe]));
-                }
-                Look::Shown(view) => points.push(view),
-                Look::NotAsked(_) | Look::Missing(_) => {}
-            }
-        }
-        let fall = falls(gap, &points, many).unwrap_or(fall);
-        points.sort_by_key(View::connections);
-        points.push(many.clone());
-        judge(gap, many, &points, &fall)
+    let mut points: Vec<View<'_>> = Vec::new();
+    if let Look::Shown(alone) = gap.look(ALONE) {
+        points.push(alone);
     }
+    let mut why_not = None;
+    for count in fewer_connections(connections) {
+        match gap.look(CONNECTIONS.of(count as usize)) {
+            Look::Shown(view) => points.push(view),
+            // One that shows the fall is enough.
+            Look::NotAsked(_) if falls(gap, &points, many).is_some() => {}
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Missing(why) => why_not = Some(why),
+        }
+    }
+    let Some(fall) = falls(gap, &points, many) else {
+        if let Some(standing) = by_cpu_time(gap, many)? {
+            return Ok(standing);
+        }
+        if let Some(why) = why_not {
+            return Err(open(many, why));
+        }
+        let text = format!("{} under {}", rates(&points, many, |view| view.slow.rate_per_s), names(&points, many));
+        let told = format!("{slow}'s throughput does not fall: {text}");
+        let line = |text: String| gap.evidence(many, text);
+        if could_fall(gap, &points, many) {
+            return Err(Standing::Undecided(line(format!("{told}, as far as the intervals tell"))));
+        }
+        return Err(match own_share_of_cpus(gap).filter(|share| *share >= FULL) {
+            // Who spins for a lock takes more CPU time, which was looked at.
+            Some(share) => Standing::RuledOut(line(format!(
+                "{told}; {} of its CPUs' time goes to its own work, and no more of it per request than elsewhere",
+                percent(share)
+            ))),
+            None => Standing::Undecided(line(format!(
+                "{told}; a lock that one request after the other holds lets it level off, too"
+            ))),
+        });
+    };
+
+    // Close to the peak, wherever that is: it is known already that there is one.
+    if points.iter().all(|view| view.connections() != Some(2)) {
+        match gap.look(CONNECTIONS.of(2)) {
+            Look::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => {
+                return Err(Standing::Wants(vec![probe]));
+            }
+            Look::Shown(view) => points.push(view),
+            Look::NotAsked(_) | Look::Missing(_) => {}
+        }
+    }
+    let fall = falls(gap, &points, many).unwrap_or(fall);
+    points.sort_by_key(View::connections);
+    points.push(many.clone());
+    judge(gap, many, &points, &fall)
 }
 
 /// The share of the time of the CPUs that the slow side's server may use which it uses itself; `None` where that is not known.

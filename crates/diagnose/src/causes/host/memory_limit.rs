@@ -28,92 +28,86 @@ const MOST_CPU_PER_PAGE_NS: f64 = 5e3;
 /// The smallest page of any system that Linux runs on; sums of pages in bytes are no less than by this.
 const PAGE_BYTES: f64 = 4096.0;
 
-pub(super) struct MemoryLimit;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for MemoryLimit {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let machines = Machines::read(gap)?;
+    let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+    let Some(of_slow) = Again::of(&machines.slow) else {
+        return Err(open(format!("how often {slow}'s machine reads pages again is not known")));
+    };
+    let of_fast = machines.fast.as_ref().and_then(Again::of);
+    let extra_pages = of_slow.pages - of_fast.as_ref().map_or(0.0, |again| again.pages);
+    let tell = |name: &str, again: &Again| {
+        format!("for each request {name}'s machine read {:.2} pages again ({})", again.pages, again.told())
+    };
+    let mut text = tell(&slow, &of_slow);
+    if let Some(of_fast) = &of_fast {
+        text.push_str(&format!("; {}", tell(&fast, of_fast)));
+    }
+    let counted = gap.on_host(text, Some(by_hand::PAGES_AGAIN.to_owned()));
+    // Beyond that the pages cannot matter, whatever the disk.
+    let wall_ns = machines.slow.wall_ns();
+    let most = worth_log(0.0, extra_pages * LONGEST_PAGE_NS / wall_ns);
+    if extra_pages <= 0.0 || most < Flip::NOTEWORTHY * machines.view.log.low() {
+        return Err(Standing::RuledOut(counted));
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let machines = Machines::read(gap)?;
-        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-        let Some(of_slow) = Again::of(&machines.slow) else {
-            return Err(open(format!("how often {slow}'s machine reads pages again is not known")));
-        };
-        let of_fast = machines.fast.as_ref().and_then(Again::of);
-        let extra_pages = of_slow.pages - of_fast.as_ref().map_or(0.0, |again| again.pages);
-        let tell = |name: &str, again: &Again| {
-            format!("for each request {name}'s machine read {:.2} pages again ({})", again.pages, again.told())
-        };
-        let mut text = tell(&slow, &of_slow);
-        if let Some(of_fast) = &of_fast {
-            text.push_str(&format!("; {}", tell(&fast, of_fast)));
-        }
-        let counted = gap.on_host(text, Some(by_hand::PAGES_AGAIN.to_owned()));
-        // Beyond that the pages cannot matter, whatever the disk.
-        let wall_ns = machines.slow.wall_ns();
-        let most = worth_log(0.0, extra_pages * LONGEST_PAGE_NS / wall_ns);
-        if extra_pages <= 0.0 || most < Flip::NOTEWORTHY * machines.view.log.low() {
-            return Err(Standing::RuledOut(counted));
-        }
-
-        let difference = |of: &dyn Fn(&Side<'_>) -> Option<f64>| {
-            Some(of(&machines.slow)? - machines.fast.as_ref().and_then(of).unwrap_or(0.0))
-        };
-        // Shares of the time of the slow side: what the fast one loses is counted per op.
-        let lost = |ns: Option<f64>| ns.map_or(0.0, |ns| (ns / wall_ns).max(0.0));
-        let stalled = lost(difference(&|side| {
-            side.per_op("cgroup.pressure.memory.full_ns").or_else(|| side.per_op("pressure.memory.full_ns"))
-        }));
-        // A disk that works while the CPUs are busy anyway keeps nobody waiting.
-        let disk = lost(difference(&reading_again_ns)).min(idle_share(gap, &machines.slow));
-        let kernel_ns = difference(&|side| side.per_op("process.system_ns"));
-        let kernel = lost(kernel_ns.map(|ns| ns.min(extra_pages * MOST_CPU_PER_PAGE_NS)));
-        let (loss, how) = [
-            (stalled, "everybody waited for memory"),
-            (disk, "its disk was busy"),
-            (kernel, "the kernel was busy with it"),
-        ]
-        .into_iter()
-        .fold((0.0, ""), |most, next| if next.0 > most.0 { next } else { most });
-        let run = machines.slow.cpus("process.cpu_ns").unwrap_or(0.0);
-        // A disk that is busy all the time is what everybody waits for, whatever CPUs there are.
-        let by_cpus = machines.loss_log(gap, gap.slow, run, loss);
-        let worth = if loss >= FULL { by_cpus.max(worth_log(0.0, loss)) } else { by_cpus };
-        let share = machines.share(worth);
-        let short = shortage(gap, &machines.slow, of_slow.pages);
-        if share < Flip::NOTEWORTHY {
-            return Err(open(format!(
-                "{}; what that costs was not shown to be a noteworthy part of the gap",
-                counted.text
-            )));
-        }
-        let Some(short) = short else {
-            return Err(open(format!("{}; but no limit was seen that memory ran into", counted.text)));
-        };
-        if machines.slow.is_held_back(&machines.view) {
-            return Err(open(format!("{}; but a quota holds {slow} back as well", counted.text)));
-        }
-        let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
-        let told = Told {
-            summary: format!(
-                "What {slow} works on does not fit into its memory ({short}): for {} of the time under load {how}. That \
-                 is worth {}.",
-                percent(loss),
-                machines.about(share)
-            ),
-            remedy: format!(
-                "On {slow}'s host: `free -m`, `vmstat 1` (si, so, bi) and `systemd-cgtop -m` tell who uses how much. \
-                 Raise the limit (`MemoryMax=`, `--memory` of a container), add memory, or make what is served smaller \
-                 (caches, workers, buffers)."
-            ),
-            facts: vec![gap.on_host(short, Some(format!("{}; free -b", by_hand::memory_limit(gap, gap.slow))))],
-            further: vec![counted],
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+    let difference = |of: &dyn Fn(&Side<'_>) -> Option<f64>| {
+        Some(of(&machines.slow)? - machines.fast.as_ref().and_then(of).unwrap_or(0.0))
+    };
+    // Shares of the time of the slow side: what the fast one loses is counted per op.
+    let lost = |ns: Option<f64>| ns.map_or(0.0, |ns| (ns / wall_ns).max(0.0));
+    let stalled = lost(difference(&|side| {
+        side.per_op("cgroup.pressure.memory.full_ns").or_else(|| side.per_op("pressure.memory.full_ns"))
+    }));
+    // A disk that works while the CPUs are busy anyway keeps nobody waiting.
+    let disk = lost(difference(&reading_again_ns)).min(idle_share(gap, &machines.slow));
+    let kernel_ns = difference(&|side| side.per_op("process.system_ns"));
+    let kernel = lost(kernel_ns.map(|ns| ns.min(extra_pages * MOST_CPU_PER_PAGE_NS)));
+    let (loss, how) = [
+        (stalled, "everybody waited for memory"),
+        (disk, "its disk was busy"),
+        (kernel, "the kernel was busy with it"),
+    ]
+    .into_iter()
+    .fold((0.0, ""), |most, next| if next.0 > most.0 { next } else { most });
+    let run = machines.slow.cpus("process.cpu_ns").unwrap_or(0.0);
+    // A disk that is busy all the time is what everybody waits for, whatever CPUs there are.
+    let by_cpus = machines.loss_log(gap, gap.slow, run, loss);
+    let worth = if loss >= FULL { by_cpus.max(worth_log(0.0, loss)) } else { by_cpus };
+    let share = machines.share(worth);
+    let short = shortage(gap, &machines.slow, of_slow.pages);
+    if share < Flip::NOTEWORTHY {
+        return Err(open(format!(
+            "{}; what that costs was not shown to be a noteworthy part of the gap",
+            counted.text
+        )));
     }
+    let Some(short) = short else {
+        return Err(open(format!("{}; but no limit was seen that memory ran into", counted.text)));
+    };
+    if machines.slow.is_held_back(&machines.view) {
+        return Err(open(format!("{}; but a quota holds {slow} back as well", counted.text)));
+    }
+    let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
+    let told = Told {
+        summary: format!(
+            "What {slow} works on does not fit into its memory ({short}): for {} of the time under load {how}. That \
+             is worth {}.",
+            percent(loss),
+            machines.about(share)
+        ),
+        remedy: format!(
+            "On {slow}'s host: `free -m`, `vmstat 1` (si, so, bi) and `systemd-cgtop -m` tell who uses how much. \
+             Raise the limit (`MemoryMax=`, `--memory` of a container), add memory, or make what is served smaller \
+             (caches, workers, buffers)."
+        ),
+        facts: vec![gap.on_host(short, Some(format!("{}; free -b", by_hand::memory_limit(gap, gap.slow))))],
+        further: vec![counted],
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
 }
 
 /// Pages per op that were read although they had been in memory before.

@@ -1,13 +1,13 @@
 //! Causes of the machine that a target runs on: its CPUs, its memory, its clock.
 
 causes! {
-    quota::Quota,
-    traced::Traced,
-    noisy_neighbour::NoisyNeighbour,
-    stolen::Stolen,
-    fewer_cores::FewerCores,
-    slower::Slower,
-    memory_limit::MemoryLimit,
-    contention::Contention,
-    slow_clock::SlowClock,
+    quota,
+    traced,
+    noisy_neighbour,
+    stolen,
+    fewer_cores,
+    slower,
+    memory_limit,
+    contention,
+    slow_clock,
 }

@@ -31,114 +31,108 @@ static ENTRY: CauseEntry = CauseEntry {
 /// the readings have to find another one.
 const SOMEBODY_RUNS: f64 = 1.5;
 
-pub(super) struct NoisyNeighbour;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for NoisyNeighbour {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let machines = Machines::read(gap)?;
+    let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+    let loss = |index: usize, side: &Side<'_>| Loss::of(side, &allowed_cpus(gap, index)?);
+    let Some(of_slow) = loss(gap.slow, &machines.slow) else {
+        return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
+    };
+    let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
+    let log_of = |side: usize, loss: &Loss, taken: f64| {
+        machines.loss_log_of_wanted(gap, side, loss.run, taken, loss.run + loss.wait)
+    };
+    let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
+        let by_own_need = log_of(gap.slow, &of_slow, loss.for_each_cpu() * of_slow.run);
+        log_of(gap.fast, loss, loss.taken).max(by_own_need)
+    });
+    let worth = log_of(gap.slow, &of_slow, of_slow.taken) - anyhow;
+
+    let tell = |name: &str, loss: &Loss| {
+        format!(
+            "for each request to {name} its threads waited {} for a CPU, and others ran {} on its CPUs",
+            format_duration_ns(loss.wait_ns),
+            format_duration_ns(loss.others_ns)
+        )
+    };
+    let mut text = tell(&slow, &of_slow);
+    if let Some(of_fast) = &of_fast {
+        text.push_str(&format!("; {}", tell(&fast, of_fast)));
+    }
+    let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
+    let running = machines.slow.gauge("cpu.running");
+    let somebody_runs = running.map(|running| running >= SOMEBODY_RUNS);
+    let share = match machines.noteworthy(worth, &counted) {
+        // Many threads together get more of a CPU beside somebody else than one does that has to wake up there for each
+        // request. So load hides much of the gap over one connection, where nobody counts for how long it waits.
+        Err(Standing::Undecided(_)) if machines.matters_under_load(worth) => machines.share(worth),
+        // A server behind this one may have waited on the same CPUs for the same requests, and nobody counts for how long: no
+        // longer than others ran there. A neighbour runs without load, too.
+        Err(Standing::RuledOut(line)) if somebody_runs.is_none_or(|seen| seen) => {
+            let most = worth_log(of_slow.run, of_slow.others) / machines.view.log.low();
+            return Err(acquit(&Ok(most), line));
+        }
+        share => share?,
+    };
+    if share > MOST_OF_THE_GAP {
+        return Err(open(format!(
+            "{}: more than the whole gap, so that not all of it can have mattered",
+            counted.text
+        )));
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let machines = Machines::read(gap)?;
-        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-        let loss = |index: usize, side: &Side<'_>| Loss::of(side, &allowed_cpus(gap, index)?);
-        let Some(of_slow) = loss(gap.slow, &machines.slow) else {
-            return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
-        };
-        let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
-        let log_of = |side: usize, loss: &Loss, taken: f64| {
-            machines.loss_log_of_wanted(gap, side, loss.run, taken, loss.run + loss.wait)
-        };
-        let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
-            let by_own_need = log_of(gap.slow, &of_slow, loss.for_each_cpu() * of_slow.run);
-            log_of(gap.fast, loss, loss.taken).max(by_own_need)
-        });
-        let worth = log_of(gap.slow, &of_slow, of_slow.taken) - anyhow;
-
-        let tell = |name: &str, loss: &Loss| {
-            format!(
-                "for each request to {name} its threads waited {} for a CPU, and others ran {} on its CPUs",
-                format_duration_ns(loss.wait_ns),
-                format_duration_ns(loss.others_ns)
-            )
-        };
-        let mut text = tell(&slow, &of_slow);
-        if let Some(of_fast) = &of_fast {
-            text.push_str(&format!("; {}", tell(&fast, of_fast)));
-        }
-        let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
-        let running = machines.slow.gauge("cpu.running");
-        let somebody_runs = running.map(|running| running >= SOMEBODY_RUNS);
-        let share = match machines.noteworthy(worth, &counted) {
-            // Many threads together get more of a CPU beside somebody else than one does that has to wake up there for each
-            // request. So load hides much of the gap over one connection, where nobody counts for how long it waits.
-            Err(Standing::Undecided(_)) if machines.matters_under_load(worth) => machines.share(worth),
-            // A server behind this one may have waited on the same CPUs for the same requests, and nobody counts for how long: no
-            // longer than others ran there. A neighbour runs without load, too.
-            Err(Standing::RuledOut(line)) if somebody_runs.is_none_or(|seen| seen) => {
-                let most = worth_log(of_slow.run, of_slow.others) / machines.view.log.low();
-                return Err(acquit(&Ok(most), line));
-            }
-            share => share?,
-        };
-        if share > MOST_OF_THE_GAP {
-            return Err(open(format!(
-                "{}: more than the whole gap, so that not all of it can have mattered",
-                counted.text
-            )));
-        }
-
-        if share_neighbours(gap) {
-            return Err(open(format!(
-                "{}; but {slow} and {fast} run on the same CPUs of one machine, in one control group: whoever else works \
-                 there keeps both waiting",
-                counted.text
-            )));
-        }
-        if machines.slow.is_held_back(&machines.view) {
-            return Err(open(format!(
-                "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
-            )));
-        }
-        if gap.host_fact(gap.slow, QUOTA).is_none() {
-            return Err(open(format!("{}; but whether a quota held {slow} back is not known", counted.text)));
-        }
-        if somebody_runs != Some(true) {
-            return Err(open(format!(
-                "{}; but without load nobody was seen to run there, so they may work for the same requests",
-                counted.text
-            )));
-        }
-        let mut further = vec![counted];
-        if let Some(running) = running {
-            let text =
-                format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
-            further.push(gap.on_host(text, Some("grep procs_running /proc/stat".to_owned())));
-        }
-        let is_noteworthy = share >= Flip::NOTEWORTHY;
-        let confidence = if of_fast.is_some() && is_noteworthy { machines.at_most() } else { Confidence::Possible };
-        let under_load = if is_noteworthy {
-            String::new()
-        } else {
-            format!(", and {} of what load leaves of it", percent(machines.share_under_load(worth)))
-        };
-        let told = Told {
-            summary: format!(
-                "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth {}{under_load}.",
-                percent(of_slow.taken / of_slow.in_use()),
-                machines.about(share)
-            ),
-            remedy: format!(
-                "On {slow}'s host `ps -eo pid,psr,pcpu,ni,args --sort=-pcpu | head` tells who runs on which CPU. Move or end \
-                 that work, give it a lower weight (`CPUWeight=`, `nice`), or give the server CPUs of its own \
-                 (`AllowedCPUs=`)."
-            ),
-            facts: vec![],
-            further,
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+    if share_neighbours(gap) {
+        return Err(open(format!(
+            "{}; but {slow} and {fast} run on the same CPUs of one machine, in one control group: whoever else works \
+             there keeps both waiting",
+            counted.text
+        )));
     }
+    if machines.slow.is_held_back(&machines.view) {
+        return Err(open(format!(
+            "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
+        )));
+    }
+    if gap.host_fact(gap.slow, QUOTA).is_none() {
+        return Err(open(format!("{}; but whether a quota held {slow} back is not known", counted.text)));
+    }
+    if somebody_runs != Some(true) {
+        return Err(open(format!(
+            "{}; but without load nobody was seen to run there, so they may work for the same requests",
+            counted.text
+        )));
+    }
+    let mut further = vec![counted];
+    if let Some(running) = running {
+        let text =
+            format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
+        further.push(gap.on_host(text, Some("grep procs_running /proc/stat".to_owned())));
+    }
+    let is_noteworthy = share >= Flip::NOTEWORTHY;
+    let confidence = if of_fast.is_some() && is_noteworthy { machines.at_most() } else { Confidence::Possible };
+    let under_load = if is_noteworthy {
+        String::new()
+    } else {
+        format!(", and {} of what load leaves of it", percent(machines.share_under_load(worth)))
+    };
+    let told = Told {
+        summary: format!(
+            "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth {}{under_load}.",
+            percent(of_slow.taken / of_slow.in_use()),
+            machines.about(share)
+        ),
+        remedy: format!(
+            "On {slow}'s host `ps -eo pid,psr,pcpu,ni,args --sort=-pcpu | head` tells who runs on which CPU. Move or end \
+             that work, give it a lower weight (`CPUWeight=`, `nice`), or give the server CPUs of its own \
+             (`AllowedCPUs=`)."
+        ),
+        facts: vec![],
+        further,
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
 }
 
 /// Whether both servers have the same neighbours, and the same rights beside them: who needs more of the CPUs then waits

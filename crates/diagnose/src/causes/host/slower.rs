@@ -29,82 +29,75 @@ const TICK_NS: f64 = 1e7;
 /// follow the clock, and the kernel waits for it more than a server's own code does.
 const SAME_FACTOR: f64 = 0.25;
 
-pub(super) struct Slower;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for Slower {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let machines = Machines::read(gap)?;
+    let (slow_side, fast_side) = machines.both(gap)?;
+    let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+    let Some(factors) = Factors::of(slow_side, fast_side) else {
+        return Err(open("the CPU time of both servers is not known".to_owned()));
+    };
+    let text = format!(
+        "a request takes {} of CPU time on {slow}, {} on {fast}: {:.2}x in user mode, {:.2}x in the kernel",
+        format_duration_ns(factors.slow_ns),
+        format_duration_ns(factors.fast_ns),
+        factors.user_log.exp(),
+        factors.system_log.exp()
+    );
+    let counted = gap.on_host(text, Some(by_hand::cpu_time(gap, gap.slow)));
+    let extra_ns = factors.slow_ns - factors.fast_ns;
+    let worth = machines.loss_log(gap, gap.slow, factors.fast_ns / slow_side.wall_ns(), extra_ns / slow_side.wall_ns());
+    let (user_log, system_log) = (factors.user_log, factors.system_log);
+    let (apart, mean) = ((user_log - system_log).abs(), (user_log + system_log) / 2.0);
+    let scatter = factors.scatter_log;
+    if mean <= 0.0 || apart > SAME_FACTOR * mean + scatter {
+        machines.noteworthy(worth, &counted)?;
+        return Err(Standing::RuledOut(counted));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let machines = Machines::read(gap)?;
-        let (slow_side, fast_side) = machines.both(gap)?;
-        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-        let Some(factors) = Factors::of(slow_side, fast_side) else {
-            return Err(open("the CPU time of both servers is not known".to_owned()));
-        };
-        let text = format!(
-            "a request takes {} of CPU time on {slow}, {} on {fast}: {:.2}x in user mode, {:.2}x in the kernel",
-            format_duration_ns(factors.slow_ns),
-            format_duration_ns(factors.fast_ns),
-            factors.user_log.exp(),
-            factors.system_log.exp()
-        );
-        let counted = gap.on_host(text, Some(by_hand::cpu_time(gap, gap.slow)));
-        let extra_ns = factors.slow_ns - factors.fast_ns;
-        let worth =
-            machines.loss_log(gap, gap.slow, factors.fast_ns / slow_side.wall_ns(), extra_ns / slow_side.wall_ns());
-        let (user_log, system_log) = (factors.user_log, factors.system_log);
-        let (apart, mean) = ((user_log - system_log).abs(), (user_log + system_log) / 2.0);
-        let scatter = factors.scatter_log;
-        if mean <= 0.0 || apart > SAME_FACTOR * mean + scatter {
-            machines.noteworthy(worth, &counted)?;
-            return Err(Standing::RuledOut(counted));
-        }
-        let both_ns = [factors.slow_ns, factors.fast_ns];
-        let share = machines.noteworthy_of_cpu(gap, worth, extra_ns, both_ns, &counted)?;
-        if scatter > mean {
-            return Err(open(format!("{}: too little CPU time to tell whether these are equal", counted.text)));
-        }
-        if let Some(more) = more_work(gap, &machines) {
-            return Err(open(format!("{}; but {more}", counted.text)));
-        }
-        let (reasons, commands): (Vec<String>, Vec<&str>) = reasons(gap, slow_side, fast_side).into_iter().unzip();
-        if reasons.is_empty() {
-            return Err(open(format!(
-                "{}; but the machines tell no reason why {slow}'s CPU should be slower",
-                counted.text
-            )));
-        }
-        // Another cipher does not make a CPU faster.
-        if gap.mode == Mode::Alone && gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast) {
-            match gap.flip(CHACHA20) {
-                FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-                FlipLook::Shown(flip) if flip.moved() => {
-                    return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
-                }
-                FlipLook::Shown(_) | FlipLook::Missing(_) => {}
+    let both_ns = [factors.slow_ns, factors.fast_ns];
+    let share = machines.noteworthy_of_cpu(gap, worth, extra_ns, both_ns, &counted)?;
+    if scatter > mean {
+        return Err(open(format!("{}: too little CPU time to tell whether these are equal", counted.text)));
+    }
+    if let Some(more) = more_work(gap, &machines) {
+        return Err(open(format!("{}; but {more}", counted.text)));
+    }
+    let (reasons, commands): (Vec<String>, Vec<&str>) = reasons(gap, slow_side, fast_side).into_iter().unzip();
+    if reasons.is_empty() {
+        return Err(open(format!(
+            "{}; but the machines tell no reason why {slow}'s CPU should be slower",
+            counted.text
+        )));
+    }
+    // Another cipher does not make a CPU faster.
+    if gap.mode == Mode::Alone && gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast) {
+        match gap.flip(CHACHA20) {
+            FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            FlipLook::Shown(flip) if flip.moved() => {
+                return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
             }
+            FlipLook::Shown(_) | FlipLook::Missing(_) => {}
         }
-        let told = Told {
-            summary: format!(
-                "{slow}'s CPU takes {:.2}x as long for the same work, in its own code and in the kernel alike ({}). That \
-                 is worth about {} of the gap.",
-                mean.exp(),
-                reasons.join("; "),
-                percent(share)
-            ),
-            remedy: format!(
-                "On {slow}'s host compare `lscpu` and `grep MHz /proc/cpuinfo` under load with {fast}'s; `dmesg | grep -i \
-                 -e thermal -e throttl` tells of heat, `cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor` of \
-                 saving power. Cool it, lift the limit, or move to a faster CPU."
-            ),
-            facts: vec![gap.on_host(reasons.join("; "), Some(commands.join("; ")))],
-            further: vec![counted],
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
     }
+    let told = Told {
+        summary: format!(
+            "{slow}'s CPU takes {:.2}x as long for the same work, in its own code and in the kernel alike ({}). That \
+             is worth about {} of the gap.",
+            mean.exp(),
+            reasons.join("; "),
+            percent(share)
+        ),
+        remedy: format!(
+            "On {slow}'s host compare `lscpu` and `grep MHz /proc/cpuinfo` under load with {fast}'s; `dmesg | grep -i \
+             -e thermal -e throttl` tells of heat, `cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor` of \
+             saving power. Cool it, lift the limit, or move to a faster CPU."
+        ),
+        facts: vec![gap.on_host(reasons.join("; "), Some(commands.join("; ")))],
+        further: vec![counted],
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
 /// CPU time per op on both sides, and the logs of the ratios.

@@ -18,58 +18,52 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct Stolen;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for Stolen {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let machines = Machines::read(gap)?;
+    let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+    let withheld = |index: usize, side: &Side<'_>| Withheld::of(side, &allowed_cpus(gap, index)?);
+    let Some(of_slow) = withheld(gap.slow, &machines.slow) else {
+        return Err(open(format!("how much CPU time the hypervisor withholds from {slow} is not known")));
+    };
+    let of_fast = machines.fast.as_ref().and_then(|side| withheld(gap.fast, side));
+    let worth_log = |side: usize, of: &Withheld| machines.loss_log(gap, side, of.run, of.stolen);
+    let worth = worth_log(gap.slow, &of_slow) - of_fast.as_ref().map_or(0.0, |of| worth_log(gap.fast, of));
+    let mut text =
+        format!("under load the hypervisor withheld {} of the CPU time that {slow} could use", of_slow.told());
+    if let Some(of_fast) = &of_fast {
+        text.push_str(&format!(", {} of {fast}'s", of_fast.told()));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let machines = Machines::read(gap)?;
-        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-        let withheld = |index: usize, side: &Side<'_>| Withheld::of(side, &allowed_cpus(gap, index)?);
-        let Some(of_slow) = withheld(gap.slow, &machines.slow) else {
-            return Err(open(format!("how much CPU time the hypervisor withholds from {slow} is not known")));
-        };
-        let of_fast = machines.fast.as_ref().and_then(|side| withheld(gap.fast, side));
-        let worth_log = |side: usize, of: &Withheld| machines.loss_log(gap, side, of.run, of.stolen);
-        let worth = worth_log(gap.slow, &of_slow) - of_fast.as_ref().map_or(0.0, |of| worth_log(gap.fast, of));
-        let mut text =
-            format!("under load the hypervisor withheld {} of the CPU time that {slow} could use", of_slow.told());
-        if let Some(of_fast) = &of_fast {
-            text.push_str(&format!(", {} of {fast}'s", of_fast.told()));
-        }
-        let counted = gap.on_host(text, Some("vmstat 1 5".to_owned()));
-        let share = machines.noteworthy(worth, &counted)?;
-        if machines.slow.is_held_back(&machines.view) {
-            return Err(open(format!("{}; but a quota holds {slow} back as well", counted.text)));
-        }
-        let product = gap.host_fact(gap.slow, "machine.product").map(sanitize_line);
-        let mut facts = Vec::new();
-        if let Some(product) = &product {
-            let text = format!("{slow}'s machine is of the type {product}");
-            facts.push(gap.on_host(text, Some("cat /sys/class/dmi/id/product_name".to_owned())));
-        }
-        let told = Told {
-            summary: format!(
-                "The hypervisor withholds {} of the CPU time that {slow} could use under load: credits that are used up, a \
-                 cap of the machine's type, or other machines. That is worth {}.",
-                of_slow.told(),
-                machines.about(share)
-            ),
-            remedy: format!(
-                "`vmstat 1` on {slow}'s host shows what is stolen (st). Its provider tells whether the type runs on credits \
-                 (T and B types do) or has a cap, and how many are left; else ask for CPUs of its own, or move it to another \
-                 machine."
-            ),
-            facts,
-            further: vec![counted],
-        };
-        let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+    let counted = gap.on_host(text, Some("vmstat 1 5".to_owned()));
+    let share = machines.noteworthy(worth, &counted)?;
+    if machines.slow.is_held_back(&machines.view) {
+        return Err(open(format!("{}; but a quota holds {slow} back as well", counted.text)));
     }
+    let product = gap.host_fact(gap.slow, "machine.product").map(sanitize_line);
+    let mut facts = Vec::new();
+    if let Some(product) = &product {
+        let text = format!("{slow}'s machine is of the type {product}");
+        facts.push(gap.on_host(text, Some("cat /sys/class/dmi/id/product_name".to_owned())));
+    }
+    let told = Told {
+        summary: format!(
+            "The hypervisor withholds {} of the CPU time that {slow} could use under load: credits that are used up, a \
+             cap of the machine's type, or other machines. That is worth {}.",
+            of_slow.told(),
+            machines.about(share)
+        ),
+        remedy: format!(
+            "`vmstat 1` on {slow}'s host shows what is stolen (st). Its provider tells whether the type runs on credits \
+             (T and B types do) or has a cap, and how many are left; else ask for CPUs of its own, or move it to another \
+             machine."
+        ),
+        facts,
+        further: vec![counted],
+    };
+    let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
 }
 
 /// What the hypervisor withheld from a server, in CPUs.

@@ -12,7 +12,7 @@
 //!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
-use crate::causes::standing_of;
+use crate::causes::likes;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
 use crate::evidence::scaling::{fewer_connections, levels_off};
 use crate::evidence::worth::{demands, reference};
@@ -47,75 +47,65 @@ const OF_A_SIBLING: f64 = 0.3;
 /// Share of the time in which a cgroup may hold back the server before the quota, not the workers, is the story.
 const THROTTLED: f64 = 0.05;
 
-pub(super) struct FewWorkers;
+pub(super) static CAUSE: Cause =
+    Cause { cure: Some(Cure { change: TwinChange::MoreWorkers, may_lie_outside: false }), ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for FewWorkers {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    let slow = gap.slow_name();
+    let reference = reference(gap)?;
+    needs_concurrency(gap)?;
+    if gap.mode == Mode::Alone {
+        let text = format!("{}: a part of the gap does not show over one connection", gap.tell(reference));
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
-
-    fn cure(&self) -> Option<Cure> {
-        Some(Cure { change: TwinChange::MoreWorkers, may_lie_outside: false })
+    let alone = match gap.look(ALONE) {
+        Look::Shown(view) => view,
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
+    };
+    let demands = demands(gap)?;
+    let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+    let cpus = Cpus::of(gap, demands.slow)
+        .ok_or_else(|| open(format!("which CPUs the server of {slow} may use, and how busy they are, is not known")))?;
+    let throttled = demands.slow.share_of_time("cgroup.throttled_ns");
+    if let Some(share) = throttled
+        && share > THROTTLED
+    {
+        let text = format!("{slow}'s server is held back by its cgroup's quota {:.0} % of the time", 100.0 * share);
+        return Err(open(text));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        let slow = gap.slow_name();
-        let reference = reference(gap)?;
-        needs_concurrency(gap)?;
-        if gap.mode == Mode::Alone {
-            let text = format!("{}: a part of the gap does not show over one connection", gap.tell(reference));
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
-        }
-        let alone = match gap.look(ALONE) {
-            Look::Shown(view) => view,
-            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-        };
-        let demands = demands(gap)?;
-        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-        let cpus = Cpus::of(gap, demands.slow).ok_or_else(|| {
-            open(format!("which CPUs the server of {slow} may use, and how busy they are, is not known"))
-        })?;
-        let throttled = demands.slow.share_of_time("cgroup.throttled_ns");
-        if let Some(share) = throttled
-            && share > THROTTLED
-        {
-            let text = format!("{slow}'s server is held back by its cgroup's quota {:.0} % of the time", 100.0 * share);
-            return Err(open(text));
-        }
-        let workers =
-            workers(demands.slow).ok_or_else(|| open(format!("what each worker of {slow} spends is not known")))?;
-        let busy = workers.iter().filter(|&&share| share >= BUSY).count();
-        let by_busy: f64 = workers.iter().filter(|&&share| share >= BUSY).sum();
-        // The busy ones do the work: all but a fifth of it.
-        if busy > 0 && by_busy >= Flip::EXPLAINS * workers.iter().sum::<f64>() {
-            // They are that under load; between two samples there is silence, too, in which no CPU is idle for want of work.
-            let as_under_load = busy as f64 / by_busy;
-            let own = cpus.own.map(|own| own * as_under_load);
-            let cpus = Cpus { busy: cpus.busy * as_under_load, own, ..cpus };
-            return Ok(computing(gap, reference, &alone, &demands, &cpus, busy));
-        }
-        if cpus.busy > MOSTLY_IDLE * cpus.count {
-            // Not with the server's own work: what it would do on CPUs of its own is not to be seen.
-            if cpus.own.is_none_or(|own| own <= MOSTLY_IDLE * cpus.busy) {
-                return Err(open(format!(
-                    "the {:.0} CPUs that {slow}'s server may use are {:.0} % busy, mostly with other work than its own",
-                    cpus.count,
-                    100.0 * cpus.busy / cpus.count
-                )));
-            }
-            let text = format!(
-                "{slow}'s server may use {:.0} CPUs, which are {:.0} % busy, and none of its workers is all the time",
+    let workers =
+        workers(demands.slow).ok_or_else(|| open(format!("what each worker of {slow} spends is not known")))?;
+    let busy = workers.iter().filter(|&&share| share >= BUSY).count();
+    let by_busy: f64 = workers.iter().filter(|&&share| share >= BUSY).sum();
+    // The busy ones do the work: all but a fifth of it.
+    if busy > 0 && by_busy >= Flip::EXPLAINS * workers.iter().sum::<f64>() {
+        // They are that under load; between two samples there is silence, too, in which no CPU is idle for want of work.
+        let as_under_load = busy as f64 / by_busy;
+        let own = cpus.own.map(|own| own * as_under_load);
+        let cpus = Cpus { busy: cpus.busy * as_under_load, own, ..cpus };
+        return Ok(computing(gap, reference, &alone, &demands, &cpus, busy));
+    }
+    if cpus.busy > MOSTLY_IDLE * cpus.count {
+        // Not with the server's own work: what it would do on CPUs of its own is not to be seen.
+        if cpus.own.is_none_or(|own| own <= MOSTLY_IDLE * cpus.busy) {
+            return Err(open(format!(
+                "the {:.0} CPUs that {slow}'s server may use are {:.0} % busy, mostly with other work than its own",
                 cpus.count,
                 100.0 * cpus.busy / cpus.count
-            );
-            return Err(Standing::RuledOut(gap.on_host(text, None)));
+            )));
         }
-        nothing_else_queues(gap, reference)?;
-        bends_sharply(gap, reference, &alone)?;
-        Ok(waiting(gap, reference, &alone, &cpus, workers.len()))
+        let text = format!(
+            "{slow}'s server may use {:.0} CPUs, which are {:.0} % busy, and none of its workers is all the time",
+            cpus.count,
+            100.0 * cpus.busy / cpus.count
+        );
+        return Err(Standing::RuledOut(gap.on_host(text, None)));
     }
+    nothing_else_queues(gap, reference)?;
+    bends_sharply(gap, reference, &alone)?;
+    Ok(waiting(gap, reference, &alone, &cpus, workers.len()))
 }
 
 /// Workers that are busy all the time.
@@ -182,14 +172,13 @@ fn nothing_else_queues(gap: &Gap<'_>, reference: &View<'_>) -> Result<(), Standi
             format!("a disk of {slow}'s machine is busy for {:.0} % of the time: requests wait there", 100.0 * share);
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
-    match standing_of(gap, "lock.contention") {
-        Some(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
-        Some(Standing::RuledOut(_) | Standing::Undecided(_)) if levels_off(gap, reference) => Ok(()),
-        _ => {
-            let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");
-            Err(Standing::Undecided(gap.on_host(text, None)))
-        }
-    }
+    let open = || {
+        let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");
+        Standing::Undecided(gap.on_host(text, None))
+    };
+    likes::held_against(gap, &ENTRY)
+        .try_for_each(|like| like.map(drop).map_err(|against| against.settles(|_| open())))?;
+    if levels_off(gap, reference) { Ok(()) } else { Err(open()) }
 }
 
 /// Leaves it open where throughput bends before all workers are busy.

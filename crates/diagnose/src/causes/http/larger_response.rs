@@ -27,65 +27,57 @@ static ENTRY: CauseEntry = CauseEntry {
 /// A response that is larger by less may well be slower for something else that shows in receiving.
 const CLEARLY_LARGER: f64 = 2.0;
 
-pub(super) struct LargerResponse;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for LargerResponse {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let seen = |side: usize| gap.case.comparison.get(side);
+    let all = |side| seen(side)?.bytes_in_per_op;
+    let body = |side| seen(side)?.body_bytes_per_op;
+    let [all_slow, all_fast] = of_both(gap, "how many bytes come with a response is not known", all)?;
+    let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
+    let sizes = format!(
+        "{slow} sends {} for each request, {fast} {} (bodies of {} and {})",
+        format_bytes(all_slow),
+        format_bytes(all_fast),
+        format_bytes(body_slow),
+        format_bytes(body_fast)
+    );
+    let extra_bytes = all_slow - all_fast;
+    if !(all_fast > 0.0 && (all_slow / all_fast).ln() > gap.case.margin_log()) {
+        return Err(Standing::RuledOut(gap.evidence(&gap.comparison, format!("{sizes}: not more"))));
+    }
+    if body_slow - body_fast < 0.5 * extra_bytes {
+        return by_heads(gap, &sizes, extra_bytes, all_slow / all_fast);
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let seen = |side: usize| gap.case.comparison.get(side);
-        let all = |side| seen(side)?.bytes_in_per_op;
-        let body = |side| seen(side)?.body_bytes_per_op;
-        let [all_slow, all_fast] = of_both(gap, "how many bytes come with a response is not known", all)?;
-        let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
-        let sizes = format!(
-            "{slow} sends {} for each request, {fast} {} (bodies of {} and {})",
-            format_bytes(all_slow),
-            format_bytes(all_fast),
-            format_bytes(body_slow),
-            format_bytes(body_fast)
-        );
-        let extra_bytes = all_slow - all_fast;
-        if !(all_fast > 0.0 && (all_slow / all_fast).ln() > gap.case.margin_log()) {
-            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, format!("{sizes}: not more"))));
-        }
-        if body_slow - body_fast < 0.5 * extra_bytes {
-            return by_heads(gap, &sizes, extra_bytes, all_slow / all_fast);
-        }
-
-        let compressed = |side| gap.text(side, web::CONTENT_ENCODING).is_some_and(|by| by != "identity");
-        let plain = compressed(gap.fast) && !compressed(gap.slow);
-        let flip = match gap.flip(if plain { IDENTITY } else { RANGE_SAME }) {
-            // Applications often send all of a body, whatever is asked for.
-            FlipLook::Missing(why) if !plain => return by_receiving(gap, &sizes, all_slow / all_fast, "", &why),
-            look => shown(gap, look)?,
-        };
-        if !flip.moved() {
-            return Err(did_not_move(gap, &flip));
-        }
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        let told = Told {
-            summary: format!(
-                "{slow}'s responses are larger: {sizes}. {}, {} of the gap is gone.",
-                if plain { "Without compression on both" } else { "With as many bytes asked of both" },
-                flip.percent()
-            ),
-            remedy: if plain {
-                format!(
-                    "Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`)."
-                )
-            } else {
-                REMEDY_OF_BODIES.to_owned()
-            },
-            facts: vec![gap.evidence(&gap.comparison, sizes)],
-            further: Vec::new(),
-        };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    let compressed = |side| gap.text(side, web::CONTENT_ENCODING).is_some_and(|by| by != "identity");
+    let plain = compressed(gap.fast) && !compressed(gap.slow);
+    let flip = match gap.flip(if plain { IDENTITY } else { RANGE_SAME }) {
+        // Applications often send all of a body, whatever is asked for.
+        FlipLook::Missing(why) if !plain => return by_receiving(gap, &sizes, all_slow / all_fast, "", &why),
+        look => shown(gap, look)?,
+    };
+    if !flip.moved() {
+        return Err(did_not_move(gap, &flip));
     }
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    let told = Told {
+        summary: format!(
+            "{slow}'s responses are larger: {sizes}. {}, {} of the gap is gone.",
+            if plain { "Without compression on both" } else { "With as many bytes asked of both" },
+            flip.percent()
+        ),
+        remedy: if plain {
+            format!("Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`).")
+        } else {
+            REMEDY_OF_BODIES.to_owned()
+        },
+        facts: vec![gap.evidence(&gap.comparison, sizes)],
+        further: Vec::new(),
+    };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }
 
 /// The extra bytes are outside of the bodies: in heads, or in what TLS adds.

@@ -23,77 +23,71 @@ static ENTRY: CauseEntry = CauseEntry {
 /// is in the receive phase, and closing costs the fast side as much.
 const LEAST_CONNECTING: f64 = 0.1;
 
-pub(super) struct NoKeepalive;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for NoKeepalive {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let ruled_out = |text: String| Err(Standing::RuledOut(gap.at_reference(text)));
+    if !needs_http(gap)?.keepalive {
+        return ruled_out("the plan itself closes connections after each request".to_owned());
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let ruled_out = |text: String| Err(Standing::RuledOut(gap.at_reference(text)));
-        if !needs_http(gap)?.keepalive {
-            return ruled_out("the plan itself closes connections after each request".to_owned());
-        }
-        let [of_slow, of_fast] = of_both(gap, "whether connections are kept is not known", |side| connects(gap, side))?;
-        let at_most = connecting_at_most(gap);
-        if of_slow <= 1.0 - MOSTLY_REUSED && at_most.is_none_or(|most| most < Flip::NOTEWORTHY) {
-            return ruled_out(format!("{slow} keeps connections alive"));
-        }
-        // Both count the first connections of our own slots.
-        if of_fast >= (1.0 - Flip::NOTEWORTHY) * of_slow {
-            return ruled_out(format!("{fast} closes connections as well"));
-        }
-        let flip = shown_flip(gap, ALL_CLOSE)?;
-        if !flip.moved() {
-            return Err(did_not_move(gap, &flip));
-        }
-        if let Some(reference) = gap.known_reference()
-            && gap.mode == Mode::Alone
-            && connecting_share(reference).is_some_and(|share| share < LEAST_CONNECTING)
-            && !flip.costs_the_fast_side(reference)
-        {
-            let text = format!(
-                "{}, but hardly any of the gap is spent on connecting, and closing costs {fast} hardly anything",
-                gap.tell_flip(&flip)
-            );
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
-        }
-        let shares = [gap.slow, gap.fast].map(|side| gap.reused_share(side));
-        let seen = match shares {
-            [Some(of_slow), Some(of_fast)] => format!(
-                "{:.0} % of the requests to {slow} went over a connection used before, {:.0} % of those to {fast}",
-                100.0 * of_slow,
-                100.0 * of_fast
-            ),
-            _ => format!("{slow} closed the first connection though asked to keep it, {fast} kept it"),
-        };
-        let told = Told {
-            summary: format!(
-                "{slow} closes connections {} while {fast} keeps them{}: {} request to {slow} connects anew{}. When all \
-                 connections are closed on both, {} of the gap is gone.",
-                if of_slow > 0.5 {
-                    "after each request".to_owned()
-                } else {
-                    format!("after some {:.0} requests", 1.0 / (of_slow - of_fast))
-                },
-                if of_slow > 0.5 { "" } else { " longer" },
-                if of_slow > 0.5 { "each" } else { "the next" },
-                if gap.uses_tls(gap.slow) { ", with a TLS handshake" } else { "" },
-                flip.percent()
-            ),
-            remedy: format!(
-                "Let {slow} keep connections: nginx `keepalive_timeout` above 0 and a `keepalive_requests` of thousands; \
-                 Apache `KeepAlive On` and `MaxKeepAliveRequests`; HAProxy `option http-keep-alive` rather than \
-                 `httpclose`. `curl -v URL URL` says \"Re-using existing connection\" when it does."
-            ),
-            facts: vec![gap.at_reference(seen)],
-            further: Vec::new(),
-        };
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    let [of_slow, of_fast] = of_both(gap, "whether connections are kept is not known", |side| connects(gap, side))?;
+    let at_most = connecting_at_most(gap);
+    if of_slow <= 1.0 - MOSTLY_REUSED && at_most.is_none_or(|most| most < Flip::NOTEWORTHY) {
+        return ruled_out(format!("{slow} keeps connections alive"));
     }
+    // Both count the first connections of our own slots.
+    if of_fast >= (1.0 - Flip::NOTEWORTHY) * of_slow {
+        return ruled_out(format!("{fast} closes connections as well"));
+    }
+    let flip = shown_flip(gap, ALL_CLOSE)?;
+    if !flip.moved() {
+        return Err(did_not_move(gap, &flip));
+    }
+    if let Some(reference) = gap.known_reference()
+        && gap.mode == Mode::Alone
+        && connecting_share(reference).is_some_and(|share| share < LEAST_CONNECTING)
+        && !flip.costs_the_fast_side(reference)
+    {
+        let text = format!(
+            "{}, but hardly any of the gap is spent on connecting, and closing costs {fast} hardly anything",
+            gap.tell_flip(&flip)
+        );
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    }
+    let shares = [gap.slow, gap.fast].map(|side| gap.reused_share(side));
+    let seen = match shares {
+        [Some(of_slow), Some(of_fast)] => format!(
+            "{:.0} % of the requests to {slow} went over a connection used before, {:.0} % of those to {fast}",
+            100.0 * of_slow,
+            100.0 * of_fast
+        ),
+        _ => format!("{slow} closed the first connection though asked to keep it, {fast} kept it"),
+    };
+    let told = Told {
+        summary: format!(
+            "{slow} closes connections {} while {fast} keeps them{}: {} request to {slow} connects anew{}. When all \
+             connections are closed on both, {} of the gap is gone.",
+            if of_slow > 0.5 {
+                "after each request".to_owned()
+            } else {
+                format!("after some {:.0} requests", 1.0 / (of_slow - of_fast))
+            },
+            if of_slow > 0.5 { "" } else { " longer" },
+            if of_slow > 0.5 { "each" } else { "the next" },
+            if gap.uses_tls(gap.slow) { ", with a TLS handshake" } else { "" },
+            flip.percent()
+        ),
+        remedy: format!(
+            "Let {slow} keep connections: nginx `keepalive_timeout` above 0 and a `keepalive_requests` of thousands; \
+             Apache `KeepAlive On` and `MaxKeepAliveRequests`; HAProxy `option http-keep-alive` rather than \
+             `httpclose`. `curl -v URL URL` says \"Re-using existing connection\" when it does."
+        ),
+        facts: vec![gap.at_reference(seen)],
+        further: Vec::new(),
+    };
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }
 
 /// Share of the difference that is spent before the request can be sent; `None` where phases were not recorded.

@@ -12,7 +12,7 @@
 //! take there, judged by the server's own code: a slower CPU slows both. Without the machine it stays unknown: possible.
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, of_both};
-use crate::causes::standing_of;
+use crate::causes::likes;
 use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
 use crate::evidence::tls_records::RECORD_OVERHEAD_BYTES;
@@ -36,90 +36,80 @@ const MORE_PIECES: f64 = 2.0;
 /// pieces.
 const LARGE_PIECE_BYTES: f64 = 16_384.0;
 
-pub(super) struct NoSendfile;
+pub(super) static CAUSE: Cause =
+    Cause { cure: Some(Cure { change: TwinChange::LargePieces, may_lie_outside: false }), ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for NoSendfile {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let body = |side: usize| gap.case.comparison.get(side)?.body_bytes_per_op;
+    let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
+    if body_slow < LARGE_PIECE_BYTES / 4.0 {
+        let text = format!("{slow} sends {} for each request: that is one piece", format_bytes(body_slow));
+        return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
     }
-
-    fn cure(&self) -> Option<Cure> {
-        Some(Cure { change: TwinChange::LargePieces, may_lie_outside: false })
+    let reference = reference(gap)?;
+    let by_calls = demands(gap).map(|demands| (demands, Pieces::by_calls(&demands, [body_slow, body_fast])));
+    // Wanted, if it can be had: both counts are worth more than one.
+    if let Err(Standing::Wants(probes)) = by_calls {
+        return Err(Standing::Wants(probes));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let body = |side: usize| gap.case.comparison.get(side)?.body_bytes_per_op;
-        let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
-        if body_slow < LARGE_PIECE_BYTES / 4.0 {
-            let text = format!("{slow} sends {} for each request: that is one piece", format_bytes(body_slow));
-            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
-        }
-        let reference = reference(gap)?;
-        let by_calls = demands(gap).map(|demands| (demands, Pieces::by_calls(&demands, [body_slow, body_fast])));
-        // Wanted, if it can be had: both counts are worth more than one.
-        if let Err(Standing::Wants(probes)) = by_calls {
-            return Err(Standing::Wants(probes));
-        }
-        let pieces = match &by_calls {
-            Ok((_, Some(pieces))) => *pieces,
-            _ => Pieces::by_records(gap, reference)?,
-        };
-        let counts = pieces.told(gap, [body_slow, body_fast]);
-        let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
-        // For each byte, since the bodies need not be equal.
-        let small = body_slow / pieces.of_slow.max(1.0) < LARGE_PIECE_BYTES;
-        if !small || pieces.of_slow / body_slow < MORE_PIECES * pieces.of_fast / body_fast.max(1.0) {
-            return Err(Standing::RuledOut(pieces.counted(gap, counts)));
-        }
-        needs_no_hop(gap, &counts)?;
-        let Ok((demands, _)) = by_calls else { return Ok(from_outside(gap, reference, counts)) };
-        let Some(on_fast) = demands.fast else { return Ok(from_outside(gap, reference, counts)) };
-        let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
-            return open(format!("{counts}; what the servers' processes spend is not known"));
-        };
-        // By how much the slow side's CPU may be slower: as its own code is. With many pieces that does more as well, so
-        // too much is taken for the CPU's, never too little. What is below a twentieth is lost in ticks.
-        let by_user_time =
-            if by_fast.user_ns > 0.05 * by_fast.all_ns() { by_slow.user_ns / by_fast.user_ns } else { 1.0 };
-        let slower = if by_user_time > 1.0 { by_user_time.min(by_first_byte(gap, &by_fast)?) } else { 1.0 };
-        let further = FurtherCpu {
-            least_ns: by_slow.system_ns - by_fast.system_ns * slower,
-            most_ns: by_slow.system_ns - by_fast.system_ns,
-        };
-        let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
-        let spent = format!(
-            "the kernel spends {} of CPU on each request to {slow}, {} on each to {fast}{}",
-            format_duration_ns(by_slow.system_ns),
-            format_duration_ns(by_fast.system_ns),
-            told_waiting(gap, &demands)
-        );
-        // What else goes with small pieces is not counted, such as waiting for the other side oftener.
-        let not_counted = |settled| match settled {
-            Standing::RuledOut(line) => {
-                Standing::Undecided(Evidence { text: format!("{}: that is not worth the gap", line.text), ..line })
-            }
-            settled => settled,
-        };
-        let share = worth.noteworthy(gap.on_host(format!("{counts}, but {spent}"), None)).map_err(not_counted)?;
-        let told = Told {
-            summary: format!(
-                "{slow} sends its responses in small pieces: {counts}; {spent}. The further time{} is worth {:.0} % of the gap.",
-                worth.and_waiting(),
-                100.0 * share
-            ),
-            remedy: format!(
-                "On {slow}: nginx `sendfile on`, `output_buffers` of 32 kB and more, and over TLS `ssl_buffer_size 16k`; \
-                 Apache `EnableSendfile On` and `EnableMMAP On`; HAProxy a larger `tune.bufsize` and no small \
-                 `tune.ssl.maxrecord`. `strace -c -f -p {}` for a second tells which calls they are.",
-                pid(gap, gap.slow)
-            ),
-            facts: vec![pieces.counted(gap, counts)],
-            further: vec![gap.on_host(spent, Some(by_hand::cpu_time(gap, gap.slow)))],
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    let pieces = match &by_calls {
+        Ok((_, Some(pieces))) => *pieces,
+        _ => Pieces::by_records(gap, reference)?,
+    };
+    let counts = pieces.told(gap, [body_slow, body_fast]);
+    let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
+    // For each byte, since the bodies need not be equal.
+    let small = body_slow / pieces.of_slow.max(1.0) < LARGE_PIECE_BYTES;
+    if !small || pieces.of_slow / body_slow < MORE_PIECES * pieces.of_fast / body_fast.max(1.0) {
+        return Err(Standing::RuledOut(pieces.counted(gap, counts)));
     }
+    needs_no_hop(gap, &counts)?;
+    let Ok((demands, _)) = by_calls else { return Ok(from_outside(gap, reference, counts)) };
+    let Some(on_fast) = demands.fast else { return Ok(from_outside(gap, reference, counts)) };
+    let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
+        return open(format!("{counts}; what the servers' processes spend is not known"));
+    };
+    // By how much the slow side's CPU may be slower: as its own code is. With many pieces that does more as well, so
+    // too much is taken for the CPU's, never too little. What is below a twentieth is lost in ticks.
+    let by_user_time = if by_fast.user_ns > 0.05 * by_fast.all_ns() { by_slow.user_ns / by_fast.user_ns } else { 1.0 };
+    let slower = if by_user_time > 1.0 { by_user_time.min(by_first_byte(gap, &by_fast)?) } else { 1.0 };
+    let further = FurtherCpu {
+        least_ns: by_slow.system_ns - by_fast.system_ns * slower,
+        most_ns: by_slow.system_ns - by_fast.system_ns,
+    };
+    let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
+    let spent = format!(
+        "the kernel spends {} of CPU on each request to {slow}, {} on each to {fast}{}",
+        format_duration_ns(by_slow.system_ns),
+        format_duration_ns(by_fast.system_ns),
+        told_waiting(gap, &demands)
+    );
+    // What else goes with small pieces is not counted, such as waiting for the other side oftener.
+    let not_counted = |settled| match settled {
+        Standing::RuledOut(line) => {
+            Standing::Undecided(Evidence { text: format!("{}: that is not worth the gap", line.text), ..line })
+        }
+        settled => settled,
+    };
+    let share = worth.noteworthy(gap.on_host(format!("{counts}, but {spent}"), None)).map_err(not_counted)?;
+    let told = Told {
+        summary: format!(
+            "{slow} sends its responses in small pieces: {counts}; {spent}. The further time{} is worth {:.0} % of the gap.",
+            worth.and_waiting(),
+            100.0 * share
+        ),
+        remedy: format!(
+            "On {slow}: nginx `sendfile on`, `output_buffers` of 32 kB and more, and over TLS `ssl_buffer_size 16k`; \
+             Apache `EnableSendfile On` and `EnableMMAP On`; HAProxy a larger `tune.bufsize` and no small \
+             `tune.ssl.maxrecord`. `strace -c -f -p {}` for a second tells which calls they are.",
+            pid(gap, gap.slow)
+        ),
+        facts: vec![pieces.counted(gap, counts)],
+        further: vec![gap.on_host(spent, Some(by_hand::cpu_time(gap, gap.slow)))],
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
 /// By how much the slow side's CPU may be slower at most, judged by the first byte of a response: that is one piece on
@@ -141,14 +131,11 @@ fn by_first_byte(gap: &Gap<'_>, on_fast: &Cpu) -> Result<f64, Standing> {
 /// Whoever hands on reads and writes each byte once more, in pieces of its own buffers, and the kernel works for that: the
 /// further pieces and their time are what the hop costs, and the server behind it may send in any pieces.
 fn needs_no_hop(gap: &Gap<'_>, counts: &str) -> Result<(), Standing> {
-    match standing_of(gap, "net.extra-hop") {
-        Some(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
-        Some(Standing::Fits(_)) => {
-            let text = format!("{counts}; but that may be the hop's, which moves each byte once more");
-            Err(Standing::Undecided(gap.on_host(text, None)))
-        }
-        _ => Ok(()),
-    }
+    let open = |_: &str| {
+        let text = format!("{counts}; but that may be the hop's, which moves each byte once more");
+        Standing::Undecided(gap.on_host(text, None))
+    };
+    likes::held_against(gap, &ENTRY).try_for_each(|like| like.map(drop).map_err(|against| against.settles(open)))
 }
 
 /// Small records and a gap that is paid per byte: what the records are worth of it is not known.

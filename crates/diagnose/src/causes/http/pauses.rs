@@ -16,7 +16,7 @@
 //!   for a good part of that time, and where the machine is not read, this cause is no more than a suspicion.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
-use crate::causes::standing_of;
+use crate::causes::likes::{self, Against};
 use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, pid};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::probes::ALONE;
@@ -33,11 +33,6 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: true,
 };
 
-/// Causes that stop a whole server, too: each is to be ruled out.
-const LOOK_ALIKES: [&str; 4] = ["cpu.quota", "cpu.noisy-neighbour", "cpu.stolen", "mem.limit"];
-/// Those that hold up one request and not another: it is enough that they were not found.
-const SELDOM_ALIKE: [&str; 2] = ["net.loss", "http.sync-logging"];
-
 /// Connections from which on stalls of all are told from requests that are slow each for itself.
 const FEWEST_CONNECTIONS: u32 = 4;
 /// Where no stall was seen: how long one that was missed may have been. HotSpot's default collector means to pause for no longer
@@ -46,60 +41,54 @@ const LONGEST_UNSEEN_NS: f64 = 200.0 * MILLISECOND_NS as f64;
 /// Stalls that are missed in 5 % of runs, where none is seen (the rule of three; Hanley and Lippman-Hand 1983).
 const RULE_OF_THREE: f64 = 3.0;
 
-pub(super) struct Pauses;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for Pauses {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    let seen = Seen::of(gap)?;
+    let (view, slow) = (&gap.comparison, gap.slow_name());
+    let line = |text: String| gap.evidence(view, text);
+    let share = seen.share(view);
+    if seen.most_log() < Flip::NOTEWORTHY * view.log.low() {
+        return Err(Standing::RuledOut(line(seen.told(gap))));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        let seen = Seen::of(gap)?;
-        let (view, slow) = (&gap.comparison, gap.slow_name());
-        let line = |text: String| gap.evidence(view, text);
-        let share = seen.share(view);
-        if seen.most_log() < Flip::NOTEWORTHY * view.log.low() {
-            return Err(Standing::RuledOut(line(seen.told(gap))));
-        }
-        let beyond_chance = seen.beyond_log.mid > Flip::MANY_LOOKS * seen.beyond_log.below;
-        if share < Flip::NOTEWORTHY || !beyond_chance || seen.beyond_log.mid < gap.case.margin_log() {
-            return Err(Standing::Undecided(line(format!("{}: that leaves open whether it matters", seen.told(gap)))));
-        }
-        if share > MOST_OF_THE_GAP {
-            let text = format!("{}: more than the whole gap, so that not all of it can have mattered", seen.told(gap));
-            return Err(Standing::Undecided(line(text)));
-        }
-        let alone = not_a_limit(gap, &seen)?;
-        let told_with = |why: &str| line(format!("{}; {why}", seen.told(gap)));
-        if !gap.has_host(gap.slow) {
-            let why = format!(
-                "{slow} pauses, or something stops it: a quota or others on its CPU do so as well, and its machine is not read"
-            );
-            return Err(Standing::Suspected(told_with(&why)));
-        }
-        let open_for = |why: &str| Standing::Undecided(told_with(why));
-        let mut further = only_this(gap, &open_for)?;
-        further.push(no_disk(gap, &seen, &open_for)?);
-        let told = Told {
-            summary: format!(
-                "Now and then all of {slow} stands still, for {} each {}: no connection gets an answer meanwhile. That is worth \
-                 about {} of the gap.",
-                format_duration_ns(seen.mean_ns()),
-                format_duration_ns(seen.every_ns()),
-                percent(share)
-            ),
-            remedy: format!(
-                "Look at what the program itself says of its pauses: the log of its garbage collector (Java: `-Xlog:gc*,safepoint`; Go: \
-                 `GODEBUG=gctrace=1`; .NET: `dotnet-counters`). Give it more memory, or another collector. Where it has none, \
-                 `grep State /proc/{}/status`, asked often, tells whether somebody stops it (`T`).",
-                pid(gap, gap.slow)
-            ),
-            facts: vec![line(seen.told(gap))],
-            further: alone.into_iter().chain(further).collect(),
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    let beyond_chance = seen.beyond_log.mid > Flip::MANY_LOOKS * seen.beyond_log.below;
+    if share < Flip::NOTEWORTHY || !beyond_chance || seen.beyond_log.mid < gap.case.margin_log() {
+        return Err(Standing::Undecided(line(format!("{}: that leaves open whether it matters", seen.told(gap)))));
     }
+    if share > MOST_OF_THE_GAP {
+        let text = format!("{}: more than the whole gap, so that not all of it can have mattered", seen.told(gap));
+        return Err(Standing::Undecided(line(text)));
+    }
+    let alone = not_a_limit(gap, &seen)?;
+    let told_with = |why: &str| line(format!("{}; {why}", seen.told(gap)));
+    if !gap.has_host(gap.slow) {
+        let why = format!(
+            "{slow} pauses, or something stops it: a quota or others on its CPU do so as well, and its machine is not read"
+        );
+        return Err(Standing::Suspected(told_with(&why)));
+    }
+    let open_for = |why: &str| Standing::Undecided(told_with(why));
+    let mut further = only_this(gap, &open_for)?;
+    further.push(no_disk(gap, &seen, &open_for)?);
+    let told = Told {
+        summary: format!(
+            "Now and then all of {slow} stands still, for {} each {}: no connection gets an answer meanwhile. That is worth \
+             about {} of the gap.",
+            format_duration_ns(seen.mean_ns()),
+            format_duration_ns(seen.every_ns()),
+            percent(share)
+        ),
+        remedy: format!(
+            "Look at what the program itself says of its pauses: the log of its garbage collector (Java: `-Xlog:gc*,safepoint`; Go: \
+             `GODEBUG=gctrace=1`; .NET: `dotnet-counters`). Give it more memory, or another collector. Where it has none, \
+             `grep State /proc/{}/status`, asked often, tells whether somebody stops it (`T`).",
+            pid(gap, gap.slow)
+        ),
+        facts: vec![line(seen.told(gap))],
+        further: alone.into_iter().chain(further).collect(),
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
 /// The stalls of both sides in the comparison.
@@ -262,19 +251,15 @@ fn only_this(gap: &Gap<'_>, open_for: &dyn Fn(&str) -> Standing) -> Result<Vec<E
     let mut wanted: Vec<Probe> = Vec::new();
     let mut open = None;
     let mut ruled_out = Vec::new();
-    for id in LOOK_ALIKES {
-        match standing_of(gap, id) {
-            None => {}
-            Some(Standing::RuledOut(by)) => ruled_out.push(by),
-            Some(Standing::Wants(probes)) => wanted.extend(probes),
-            Some(Standing::Fits(_) | Standing::Undecided(_) | Standing::Suspected(_)) => {
-                open.get_or_insert(id);
-            }
+    for like in likes::held_against(gap, &ENTRY) {
+        match like {
+            Ok(by) => ruled_out.extend(by),
+            Err(Against::Asks(probes)) => wanted.extend(probes),
+            // One that is at work ends the search: no probe takes it away.
+            Err(Against::Stands(id)) => _ = open.get_or_insert(id),
         }
     }
-    let is_found = |id: &&str| matches!(standing_of(gap, id), Some(Standing::Fits(_)));
-    // One that is at work ends the search: no probe takes it away.
-    match open.or_else(|| SELDOM_ALIKE.into_iter().find(is_found)) {
+    match open {
         Some(id) => Err(open_for(&format!("but {id} would look so, too, and is not ruled out"))),
         None if !wanted.is_empty() => Err(Standing::Wants(wanted)),
         None => Ok(ruled_out),

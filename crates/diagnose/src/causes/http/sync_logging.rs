@@ -26,91 +26,85 @@ static ENTRY: CauseEntry = CauseEntry {
 /// gathers hundreds of lines in a write.
 const LEAST_WRITES: f64 = 0.25;
 
-pub(super) struct SyncLogging;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for SyncLogging {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let http = needs_http(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
+    if !matches!(&*http.method, "GET" | "HEAD" | "OPTIONS") {
+        return open(format!("a {} may be there to write", sanitize_line(&http.method)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let http = needs_http(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
-        if !matches!(&*http.method, "GET" | "HEAD" | "OPTIONS") {
-            return open(format!("a {} may be there to write", sanitize_line(&http.method)));
-        }
-        if http.requests.may_write() {
-            return open("the requests may be there to write".to_owned());
-        }
-        let reference = reference(gap)?;
-        let demands = demands(gap)?;
-        let Some(on_slow) = Writing::of(demands.slow) else {
-            return open(format!("what the disks of {slow} do is not known"));
-        };
-        let told_slow = on_slow.told(&slow);
-        let writes = format!("{} /proc/diskstats", by_hand::calls(gap, gap.slow));
-        if on_slow.writes < LEAST_WRITES {
-            return Err(Standing::RuledOut(gap.on_host(told_slow, Some(writes))));
-        }
-        // Somebody else's writing goes on without the server's.
-        if on_slow.by_server_bytes.is_some_and(|bytes| bytes < 1.0) {
-            return open(format!("{told_slow}, but its server writes nothing: somebody else does"));
-        }
-        let Some(on_fast) = demands.fast.and_then(Writing::of) else {
-            return open(format!("{told_slow}; what the disks of {fast} do is not known"));
-        };
-        let facts = format!("{told_slow}; {}", on_fast.told(&fast));
-        let waited_ns = on_slow.waited_ns - on_fast.waited_ns;
-        let worth = |waited_ns: f64| match gap.mode {
-            Mode::Alone => share_of_log(reference, waited_ns),
-            Mode::Loaded => {
-                // Each connection waits for the writes of all that are before it: as many as there are connections, of
-                // which those that go on side by side are over together, one in each 1/rate.
-                let between_ns = demands.slow.elapsed_ns as f64 / demands.slow.ops.max(1) as f64;
-                let queued = |connections: u32| f64::from(connections) * waited_ns.min(between_ns);
-                reference.connections().and_then(|connections| share_of_log(reference, queued(connections)))
-            }
-        };
-        let share = match gap.mode {
-            Mode::Alone => worth(waited_ns),
-            Mode::Loaded => {
-                // Where the CPU is what limits the rate, it is by what a request takes of it, and writes are hidden.
-                let cpu_ns = |demand: &HostDemand| demand.per_op("process.cpu_ns").filter(|ns| *ns > 0.0);
-                let by_cpu = cpu_ns(demands.slow).zip(demands.fast.and_then(cpu_ns));
-                let left = by_cpu.map(|(slow, fast)| 1.0 - (slow / fast).ln().max(0.0) / reference.log.mid);
-                match (worth(waited_ns), left) {
-                    (Some(waiting), Some(left)) if left >= Flip::NOTEWORTHY => Some(waiting.min(left)),
-                    _ => return open(format!("{facts}, but under load its CPU may be what limits {slow}")),
-                }
-            }
-        };
-        let Some(share) = share else { return open(format!("{facts}, and what that is worth is not known")) };
-        if share < Flip::NOTEWORTHY {
-            // Who has waited for a disk has to get a CPU again.
-            let most = waiting_ns(gap, demands.slow).and_then(|for_cpu_ns| worth(waited_ns.max(0.0) + for_cpu_ns));
-            let most = if waited_ns > 0.0 { most } else { Some(0.0) };
-            let most = most.ok_or_else(|| format!("how long {slow}'s threads waited for a CPU then is not known"));
-            return Err(acquit(&most, gap.on_host(format!("{facts}: not worth the gap"), Some(writes))));
-        }
-        let mount = synchronous_mount(gap);
-        let told = Told {
-            summary: format!(
-                "Each request to {slow} waits for a disk: {facts}. That is worth {:.0} % of the gap{}.",
-                100.0 * share,
-                mount.as_ref().map_or_else(String::new, |mount| format!("; {mount} is mounted with `sync`"))
-            ),
-            remedy: format!(
-                "Let {slow} log without waiting: nginx `access_log ... buffer=64k flush=5s`, Apache `BufferedLogs On`, rsyslog \
-                 with `-` before the file name; no `sync` among the mount options (`findmnt -o TARGET,OPTIONS`). `strace -f -T \
-                 -e trace=write,fsync,fdatasync -p {}` for a second tells which file it is.",
-                pid(gap, gap.slow)
-            ),
-            facts: vec![gap.on_host(facts, Some(writes))],
-            further: Vec::new(),
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    if http.requests.may_write() {
+        return open("the requests may be there to write".to_owned());
     }
+    let reference = reference(gap)?;
+    let demands = demands(gap)?;
+    let Some(on_slow) = Writing::of(demands.slow) else {
+        return open(format!("what the disks of {slow} do is not known"));
+    };
+    let told_slow = on_slow.told(&slow);
+    let writes = format!("{} /proc/diskstats", by_hand::calls(gap, gap.slow));
+    if on_slow.writes < LEAST_WRITES {
+        return Err(Standing::RuledOut(gap.on_host(told_slow, Some(writes))));
+    }
+    // Somebody else's writing goes on without the server's.
+    if on_slow.by_server_bytes.is_some_and(|bytes| bytes < 1.0) {
+        return open(format!("{told_slow}, but its server writes nothing: somebody else does"));
+    }
+    let Some(on_fast) = demands.fast.and_then(Writing::of) else {
+        return open(format!("{told_slow}; what the disks of {fast} do is not known"));
+    };
+    let facts = format!("{told_slow}; {}", on_fast.told(&fast));
+    let waited_ns = on_slow.waited_ns - on_fast.waited_ns;
+    let worth = |waited_ns: f64| match gap.mode {
+        Mode::Alone => share_of_log(reference, waited_ns),
+        Mode::Loaded => {
+            // Each connection waits for the writes of all that are before it: as many as there are connections, of
+            // which those that go on side by side are over together, one in each 1/rate.
+            let between_ns = demands.slow.elapsed_ns as f64 / demands.slow.ops.max(1) as f64;
+            let queued = |connections: u32| f64::from(connections) * waited_ns.min(between_ns);
+            reference.connections().and_then(|connections| share_of_log(reference, queued(connections)))
+        }
+    };
+    let share = match gap.mode {
+        Mode::Alone => worth(waited_ns),
+        Mode::Loaded => {
+            // Where the CPU is what limits the rate, it is by what a request takes of it, and writes are hidden.
+            let cpu_ns = |demand: &HostDemand| demand.per_op("process.cpu_ns").filter(|ns| *ns > 0.0);
+            let by_cpu = cpu_ns(demands.slow).zip(demands.fast.and_then(cpu_ns));
+            let left = by_cpu.map(|(slow, fast)| 1.0 - (slow / fast).ln().max(0.0) / reference.log.mid);
+            match (worth(waited_ns), left) {
+                (Some(waiting), Some(left)) if left >= Flip::NOTEWORTHY => Some(waiting.min(left)),
+                _ => return open(format!("{facts}, but under load its CPU may be what limits {slow}")),
+            }
+        }
+    };
+    let Some(share) = share else { return open(format!("{facts}, and what that is worth is not known")) };
+    if share < Flip::NOTEWORTHY {
+        // Who has waited for a disk has to get a CPU again.
+        let most = waiting_ns(gap, demands.slow).and_then(|for_cpu_ns| worth(waited_ns.max(0.0) + for_cpu_ns));
+        let most = if waited_ns > 0.0 { most } else { Some(0.0) };
+        let most = most.ok_or_else(|| format!("how long {slow}'s threads waited for a CPU then is not known"));
+        return Err(acquit(&most, gap.on_host(format!("{facts}: not worth the gap"), Some(writes))));
+    }
+    let mount = synchronous_mount(gap);
+    let told = Told {
+        summary: format!(
+            "Each request to {slow} waits for a disk: {facts}. That is worth {:.0} % of the gap{}.",
+            100.0 * share,
+            mount.as_ref().map_or_else(String::new, |mount| format!("; {mount} is mounted with `sync`"))
+        ),
+        remedy: format!(
+            "Let {slow} log without waiting: nginx `access_log ... buffer=64k flush=5s`, Apache `BufferedLogs On`, rsyslog \
+             with `-` before the file name; no `sync` among the mount options (`findmnt -o TARGET,OPTIONS`). `strace -f -T \
+             -e trace=write,fsync,fdatasync -p {}` for a second tells which file it is.",
+            pid(gap, gap.slow)
+        ),
+        facts: vec![gap.on_host(facts, Some(writes))],
+        further: Vec::new(),
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
 /// What the disk that takes the longest for it writes for each op. Disks may stand on each other (a logical volume on a

@@ -30,7 +30,7 @@
 //! * ALPN takes no round trip of its own: HTTP/1.1 is offered by it as well.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
-use crate::causes::standing_of;
+use crate::causes::likes;
 use crate::gap::{Flip, Gap, View};
 use crate::probes::{HTTP_1, Mode};
 use duel_model::web::settings::H2_WINDOW;
@@ -45,60 +45,57 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct Version;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for Version {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let http = needs_http(gap)?;
+    speaks_http2(gap, http)?;
+    needs_no_leave(gap, http)?;
+    let flip = shown_flip(gap, HTTP_1)?;
+    if !flip.moved() {
+        return Err(acquitted_fully(gap, http, &flip));
+    }
+    let told = gap.tell_flip(&flip);
+    let open = |but: &str| Standing::Undecided(gap.evidence(&flip.view, format!("{told}; but {but}")));
+    if gap.mode == Mode::Loaded {
+        return Err(open("under load less work of any kind may hide a gap, and fewer requests share a connection"));
+    }
+    let times = gap.known_reference().and_then(|reference| Times::of(reference, &flip));
+    let times = times.ok_or_else(|| open("how long requests take is not known"))?;
+    times.are_of_the_slow_side(gap).map_err(|but| open(&but))?;
+    if flip.part.low() <= MOST_OF_DEARER_WORK {
+        return Err(open("what makes all work of a server dearer could take as much with it"));
+    }
+    needs_as_many_calls(gap).map_err(|but| open(&but))?;
+    for like in likes::held_against(gap, &ENTRY) {
+        let not_excluded = |id: &str| open(&format!("{id} is not excluded, which could show like that"));
+        like.map_err(|against| against.settles(not_excluded))?;
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let http = needs_http(gap)?;
-        speaks_http2(gap, http)?;
-        needs_no_leave(gap, http)?;
-        let flip = shown_flip(gap, HTTP_1)?;
-        if !flip.moved() {
-            return Err(acquitted_fully(gap, http, &flip));
-        }
-        let told = gap.tell_flip(&flip);
-        let open = |but: &str| Standing::Undecided(gap.evidence(&flip.view, format!("{told}; but {but}")));
-        if gap.mode == Mode::Loaded {
-            return Err(open("under load less work of any kind may hide a gap, and fewer requests share a connection"));
-        }
-        let times = gap.known_reference().and_then(|reference| Times::of(reference, &flip));
-        let times = times.ok_or_else(|| open("how long requests take is not known"))?;
-        times.are_of_the_slow_side(gap).map_err(|but| open(&but))?;
-        if flip.part.low() <= MOST_OF_DEARER_WORK {
-            return Err(open("what makes all work of a server dearer could take as much with it"));
-        }
-        needs_as_many_calls(gap).map_err(|but| open(&but))?;
-        needs_none_of_the_likes(gap, &open)?;
-
-        let other_program = another_program(gap, &flip);
-        let confidence =
-            if flip.confirms() && other_program.is_none() { Confidence::Confirmed } else { Confidence::Likely };
-        let told = Told {
-            summary: format!(
-                "{slow}'s HTTP/2 is slow: a request takes {} over it and {} over HTTP/1.1, with {fast} {} and {}. With \
-                 HTTP/1.1 on both, {} of the gap is gone.",
-                format_duration_ns(times.slow[0]),
-                format_duration_ns(times.slow[1]),
-                format_duration_ns(times.fast[0]),
-                format_duration_ns(times.fast[1]),
-                flip.percent()
-            ),
-            remedy: format!(
-                "Look at what {slow} sets for HTTP/2 alone: nginx `http2_chunk_size` (8k by default); Apache \
-                 `H2MaxDataFrameLen`, `H2MaxWorkers`; HAProxy `tune.h2.*`; and what stands before it and speaks HTTP/2 in \
-                 its place. Until then HTTP/1.1 is the faster one there. `h2load -c1 -m1 URL` against `h2load --h1 -c1 \
-                 URL` shows it without duel."
-            ),
-            facts: Vec::new(),
-            further: other_program.into_iter().collect(),
-        };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
-    }
+    let other_program = another_program(gap, &flip);
+    let confidence =
+        if flip.confirms() && other_program.is_none() { Confidence::Confirmed } else { Confidence::Likely };
+    let told = Told {
+        summary: format!(
+            "{slow}'s HTTP/2 is slow: a request takes {} over it and {} over HTTP/1.1, with {fast} {} and {}. With \
+             HTTP/1.1 on both, {} of the gap is gone.",
+            format_duration_ns(times.slow[0]),
+            format_duration_ns(times.slow[1]),
+            format_duration_ns(times.fast[0]),
+            format_duration_ns(times.fast[1]),
+            flip.percent()
+        ),
+        remedy: format!(
+            "Look at what {slow} sets for HTTP/2 alone: nginx `http2_chunk_size` (8k by default); Apache \
+             `H2MaxDataFrameLen`, `H2MaxWorkers`; HAProxy `tune.h2.*`; and what stands before it and speaks HTTP/2 in \
+             its place. Until then HTTP/1.1 is the faster one there. `h2load -c1 -m1 URL` against `h2load --h1 -c1 \
+             URL` shows it without duel."
+        ),
+        facts: Vec::new(),
+        further: other_program.into_iter().collect(),
+    };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }
 
 /// More of the difference in time than this has to go away: HTTP/1.1 leaves half of the work at least, and with it half of
@@ -212,22 +209,6 @@ fn needs_as_many_calls(gap: &Gap<'_>) -> Result<(), String> {
     }
     Err("without TLS HTTP/1.1 hands over a file by few calls, and what makes each call dearer could show like that"
         .to_owned())
-}
-
-/// None of the causes fits that show more over HTTP/2.
-fn needs_none_of_the_likes(gap: &Gap<'_>, open: &dyn Fn(&str) -> Standing) -> Result<(), Standing> {
-    // What the client sees has to speak against it; what only a machine tells must not speak for it.
-    for (id, has_to_be_excluded) in
-        [("http.no-keepalive", true), ("net.delayed-ack", true), ("cpu.traced", false), ("cpu.quota", false)]
-    {
-        match standing_of(gap, id) {
-            None | Some(Standing::RuledOut(_)) => {}
-            Some(Standing::Undecided(_)) if !has_to_be_excluded => {}
-            Some(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
-            Some(_) => return Err(open(&format!("{id} is not excluded, which could show like that"))),
-        }
-    }
-    Ok(())
 }
 
 /// That another program answers HTTP/1.1 on the slow side, where one does: it is then not its version alone that differs.

@@ -37,72 +37,66 @@ const MOST_PER_OVERFLOW_NS: f64 = 1_100e6;
 /// Nobody connects twice for a reason other than loss or overflow; three are no chance.
 const LEAST_SYNS: f64 = 3.0;
 
-pub(super) struct BacklogOverflow;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for BacklogOverflow {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let reference = &reference_under_load(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    if reference.connections() == Some(1) {
+        let text = "there is one connection, for which no queue is too short".to_owned();
+        return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = &reference_under_load(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if reference.connections() == Some(1) {
-            let text = "there is one connection, for which no queue is too short".to_owned();
-            return Err(Standing::RuledOut(gap.evidence(reference, text)));
-        }
-        if let Some(reused) = reference.slow.reused_share.filter(|&share| share >= 0.9) {
-            let text = format!("{:.0} % of the requests to {slow} go over a connection used before", 100.0 * reused);
-            return Err(Standing::RuledOut(gap.evidence(reference, text)));
-        }
-        let Some([stalls, of_fast]) = Stalls::of_both(reference, &CONNECTING) else {
-            let text = "how the times of connecting are spread is not known".to_owned();
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
-        };
-        let told = gap.evidence(
-            reference,
-            format!(
-                "stalls in connecting as long as retransmission time-outs take {} per request to {slow}, {} to {fast}",
-                format_duration_ns(stalls.ns_per_op),
-                format_duration_ns(of_fast.ns_per_op)
-            ),
-        );
-        let Some(share) = share_of_phases(reference, stalls.ns_per_op - of_fast.ns_per_op) else {
-            return Err(Standing::Undecided(told));
-        };
-        if share < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(told));
-        }
-        let demands = match gap.demands() {
-            DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            DemandLook::Missing(_) => return from_outside(gap, reference, share, told),
-            DemandLook::Shown(demands) => demands,
-        };
-        let Some(overflows) = Counted::of(&demands, "tcp.listen_overflows") else {
-            return from_outside(gap, reference, share, told);
-        };
-        let other =
-            overflows.fast_per_op.map_or_else(String::new, |per_op| format!(", {fast}'s for {:.2} %", 100.0 * per_op));
-        let counted = gap.on_host(
-            format!(
-                "the listen queue of {slow}'s machine overflowed for {:.2} % of the requests{other}",
-                100.0 * overflows.per_op
-            ),
-            Some("nstat -az TcpExtListenOverflows TcpExtListenDrops".to_owned()),
-        );
-        if !overflows.is_marked() {
-            return Err(Standing::RuledOut(counted));
-        }
-        // A server that has more to do than it can lets a few overflow, and the others queue for as long.
-        let most_ns = overflows.per_op * MOST_PER_OVERFLOW_NS;
-        if most_ns < 0.5 * (stalls.ns_per_op - of_fast.ns_per_op) {
-            let text = format!("{}; {}: too few for those stalls", told.text, counted.text);
-            return Err(Standing::Undecided(Evidence { text, ..counted }));
-        }
-        // Where the other machine is not read, its queue may overflow as often.
-        let confidence = if overflows.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
-        Ok(accuse(gap, share, confidence, vec![told, counted]))
+    if let Some(reused) = reference.slow.reused_share.filter(|&share| share >= 0.9) {
+        let text = format!("{:.0} % of the requests to {slow} go over a connection used before", 100.0 * reused);
+        return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }
+    let Some([stalls, of_fast]) = Stalls::of_both(reference, &CONNECTING) else {
+        let text = "how the times of connecting are spread is not known".to_owned();
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    };
+    let told = gap.evidence(
+        reference,
+        format!(
+            "stalls in connecting as long as retransmission time-outs take {} per request to {slow}, {} to {fast}",
+            format_duration_ns(stalls.ns_per_op),
+            format_duration_ns(of_fast.ns_per_op)
+        ),
+    );
+    let Some(share) = share_of_phases(reference, stalls.ns_per_op - of_fast.ns_per_op) else {
+        return Err(Standing::Undecided(told));
+    };
+    if share < Flip::NOTEWORTHY {
+        return Err(Standing::RuledOut(told));
+    }
+    let demands = match gap.demands() {
+        DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        DemandLook::Missing(_) => return from_outside(gap, reference, share, told),
+        DemandLook::Shown(demands) => demands,
+    };
+    let Some(overflows) = Counted::of(&demands, "tcp.listen_overflows") else {
+        return from_outside(gap, reference, share, told);
+    };
+    let other =
+        overflows.fast_per_op.map_or_else(String::new, |per_op| format!(", {fast}'s for {:.2} %", 100.0 * per_op));
+    let counted = gap.on_host(
+        format!(
+            "the listen queue of {slow}'s machine overflowed for {:.2} % of the requests{other}",
+            100.0 * overflows.per_op
+        ),
+        Some("nstat -az TcpExtListenOverflows TcpExtListenDrops".to_owned()),
+    );
+    if !overflows.is_marked() {
+        return Err(Standing::RuledOut(counted));
+    }
+    // A server that has more to do than it can lets a few overflow, and the others queue for as long.
+    let most_ns = overflows.per_op * MOST_PER_OVERFLOW_NS;
+    if most_ns < 0.5 * (stalls.ns_per_op - of_fast.ns_per_op) {
+        let text = format!("{}; {}: too few for those stalls", told.text, counted.text);
+        return Err(Standing::Undecided(Evidence { text, ..counted }));
+    }
+    // Where the other machine is not read, its queue may overflow as often.
+    let confidence = if overflows.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
+    Ok(accuse(gap, share, confidence, vec![told, counted]))
 }
 
 /// The judgement without the machine's counters: first packets that were sent again, and none over one connection.
@@ -147,11 +141,7 @@ fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, mut facts: Vec<Evid
         facts,
         further: Vec::new(),
     };
-    let mut standing = fit_by_host(gap, &ENTRY, Some(share), confidence, told);
-    if let Standing::Fits(fit) = &mut standing {
-        fit.is_under_load = true;
-    }
-    standing
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told).with(|fit| fit.is_under_load = true)
 }
 
 /// The port that the server listens on, as far as plan and address tell.

@@ -12,13 +12,13 @@
 //! Nothing is asked where it cannot be: who works all the time waits for no limit, and a limit makes no handshake dearer
 //! to compute. Failures are no speed: what is refused is no gap that could shrink.
 
-use crate::cause::{Cause, CauseEntry, Cure, Fit, Standing, needs_http};
+use crate::cause::{Cause, CauseEntry, Cure, Fit, Standing, Told, needs_http};
 use crate::evidence::machines::{FULL, allowed_cpus, workers};
 use crate::evidence::worth::{reference, reference_under_load};
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, View, failed_share, phase_share};
 use crate::probes::{Kind, Mode, SOURCE_OTHER, SOURCES_SPREAD};
 use duel_model::web::phase;
-use duel_model::{AddressRange, Confidence, Finding, Leads, TwinChange};
+use duel_model::{AddressRange, Confidence, TwinChange};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.client-limit",
@@ -39,56 +39,41 @@ const WORKING: f64 = 0.5;
 /// whole milliseconds lets a single connection, which waits for each answer, do less than it lets several of one address.
 const IN_PROPORTION: f64 = 1.5;
 
-pub(super) struct ClientLimit;
+pub(super) static CAUSE: Cause = Cause {
+    cure: Some(Cure { change: TwinChange::NoLimits, may_lie_outside: true }),
+    asks_last: true,
+    ..Cause::of(&ENTRY, weigh)
+};
 
-impl Cause for ClientLimit {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    reference(gap)?;
+    let before = reference_under_load(gap)?;
+    may_be_held_up(gap, &before)?;
+    let spread = match SOURCES_SPREAD.possible(&gap.case) {
+        Ok(()) => shown(gap, SOURCES_SPREAD, &before)?,
+        // Of one connection, or one other address, only the address can be another one.
+        Err(why) => return from_one_other(gap, &before, &why),
+    };
+    if !spread.moved() {
+        return Err(did_not_move(gap, &spread, &before));
     }
-
-    fn cure(&self) -> Option<Cure> {
-        Some(Cure { change: TwinChange::NoLimits, may_lie_outside: true })
-    }
-
-    fn asks_last(&self) -> bool {
-        true
-    }
-
-    /// Who serves few at a time, or lets few bytes through.
-    fn looks_like(&self) -> &'static [&'static str] {
-        &["http.few-workers", "net.rate-cap"]
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        reference(gap)?;
-        let before = reference_under_load(gap)?;
-        may_be_held_up(gap, &before)?;
-        let spread = match SOURCES_SPREAD.possible(&gap.case) {
-            Ok(()) => shown(gap, SOURCES_SPREAD, &before)?,
-            // Of one connection, or one other address, only the address can be another one.
-            Err(why) => return from_one_other(gap, &before, &why),
-        };
-        if !spread.moved() {
-            return Err(did_not_move(gap, &spread, &before));
+    let other = match shown(gap, SOURCE_OTHER, &before) {
+        Ok(flip) => Some(flip),
+        Err(Standing::Undecided(_)) => None,
+        Err(wanted) => return Err(wanted),
+    };
+    let held = match &other {
+        Some(other) if is_held_alone(&spread, other) => Held::EachAddress,
+        Some(other) if other.moved() && other.share.mid >= Flip::EXPLAINS * spread.share.mid => Held::OurAddress,
+        // Neither the one nor the other: then what the first flip showed may be chance.
+        Some(other) => {
+            let text = format!("{}, but {}", tell(gap, &spread, &before), tell(gap, other, &before));
+            return Err(Standing::Undecided(gap.evidence(&other.view, text)));
         }
-        let other = match shown(gap, SOURCE_OTHER, &before) {
-            Ok(flip) => Some(flip),
-            Err(Standing::Undecided(_)) => None,
-            Err(wanted) => return Err(wanted),
-        };
-        let held = match &other {
-            Some(other) if is_held_alone(&spread, other) => Held::EachAddress,
-            Some(other) if other.moved() && other.share.mid >= Flip::EXPLAINS * spread.share.mid => Held::OurAddress,
-            // Neither the one nor the other: then what the first flip showed may be chance.
-            Some(other) => {
-                let text = format!("{}, but {}", tell(gap, &spread, &before), tell(gap, other, &before));
-                return Err(Standing::Undecided(gap.evidence(&other.view, text)));
-            }
-            None => Held::OneOfBoth,
-        };
-        Ok(found(gap, &before, held, &spread, other.as_deref()))
-    }
+        None => Held::OneOfBoth,
+    };
+    Ok(found(gap, &before, held, &spread, other.as_deref()))
 }
 
 /// What is held up.
@@ -204,7 +189,7 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
         && (addresses / IN_PROPORTION..=addresses * IN_PROPORTION).contains(&growth);
     let hides_rest = in_proportion && !spread.confirms();
     let grown = format!("{slow} gets {growth:.1} times as much done over {addresses:.0} addresses as over one");
-    let mut evidence = gap.preamble();
+    let mut evidence = Vec::new();
     let mut text = tell(gap, spread, before);
     if addresses > 1.0 && held != Held::OurAddress {
         text = format!("{text}; {grown}");
@@ -256,23 +241,14 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
         _ if spread.confirms() => Confidence::Confirmed,
         _ => Confidence::Likely,
     };
+    let told = Told { summary, remedy, facts: evidence, further: Vec::new() };
+    let share = Some(spread.share.mid.clamp(0.0, 1.0));
     Standing::Fits(Box::new(Fit {
-        finding: Finding {
-            cause: ENTRY.id.to_owned(),
-            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
-            confidence,
-            explains: Some(spread.share.mid.clamp(0.0, 1.0)),
-            summary,
-            evidence,
-            remedy,
-            leads: Leads::default(),
-        },
         moved_ns: moved_ns(gap, spread).unwrap_or(0.0),
         is_counted: false,
-        shown_on_twin: false,
         is_under_load: true,
         hides_rest,
-        is_below: false,
+        ..Fit::of(gap, &ENTRY, share, confidence, told)
     }))
 }
 

@@ -30,65 +30,59 @@ const LEAST_NS: Nanos = 35 * MILLISECOND_NS;
 const MOST_NS: f64 = 400e6;
 const PHASES: [(Phase, Nanos); 2] = [(phase::WAIT, LEAST_NS), (phase::RECEIVE, LEAST_NS)];
 
-pub(super) struct DelayedAck;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for DelayedAck {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    needs_http(gap)?;
+    let reference = reference(gap)?;
+    // One connection holds its writes back like any other.
+    needs_gap_alone(gap, None)?;
+    let Some([of_slow, of_fast]) = Stalls::of_both_alike(reference, &PHASES) else {
+        let text = "how the times of waiting and receiving are spread is not known".to_owned();
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    };
+    let stalled = format!(
+        "{} per request are spent in waits of 35 ms and more for {slow}, {} for {fast}",
+        format_duration_ns(of_slow.ns_per_op),
+        format_duration_ns(of_fast.ns_per_op)
+    );
+    // What takes longer than an acknowledgement is delayed waits for something else.
+    let most_ns = of_slow.count * MOST_NS / reference.slow.ok.max(1) as f64;
+    let worth = share_of_phases(reference, (of_slow.ns_per_op - of_fast.ns_per_op).min(most_ns));
+    if worth.is_some_and(|share| share < Flip::NOTEWORTHY) {
+        return Err(Standing::RuledOut(gap.evidence(reference, stalled)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        needs_http(gap)?;
-        let reference = reference(gap)?;
-        // One connection holds its writes back like any other.
-        needs_gap_alone(gap, None)?;
-        let Some([of_slow, of_fast]) = Stalls::of_both_alike(reference, &PHASES) else {
-            let text = "how the times of waiting and receiving are spread is not known".to_owned();
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
-        };
-        let stalled = format!(
-            "{} per request are spent in waits of 35 ms and more for {slow}, {} for {fast}",
-            format_duration_ns(of_slow.ns_per_op),
-            format_duration_ns(of_fast.ns_per_op)
-        );
-        // What takes longer than an acknowledgement is delayed waits for something else.
-        let most_ns = of_slow.count * MOST_NS / reference.slow.ok.max(1) as f64;
-        let worth = share_of_phases(reference, (of_slow.ns_per_op - of_fast.ns_per_op).min(most_ns));
-        if worth.is_some_and(|share| share < Flip::NOTEWORTHY) {
-            return Err(Standing::RuledOut(gap.evidence(reference, stalled)));
+    let flip = shown_flip(gap, QUICK_ACK)?;
+    if !flip.moved() {
+        if flip.is_negligible() {
+            // Our own acknowledgements are not it. A backend's may be, behind a proxy, which looks the same from here.
+            let text =
+                format!("{stalled}; {}: it is not our acknowledgements that are waited for", gap.tell_flip(&flip));
+            return Err(Standing::RuledOut(gap.evidence(&flip.view, text)));
         }
-        let flip = shown_flip(gap, QUICK_ACK)?;
-        if !flip.moved() {
-            if flip.is_negligible() {
-                // Our own acknowledgements are not it. A backend's may be, behind a proxy, which looks the same from here.
-                let text =
-                    format!("{stalled}; {}: it is not our acknowledgements that are waited for", gap.tell_flip(&flip));
-                return Err(Standing::RuledOut(gap.evidence(&flip.view, text)));
-            }
-            return Err(did_not_move(gap, &flip));
-        }
-        if !flip.confirms() {
-            not_by_round_trips(gap, reference, &gap.tell_flip(&flip))?;
-        }
-        let told = Told {
-            summary: format!(
-                "{slow} sends its responses in several small writes and holds the later ones back until the former are \
-                 acknowledged, which clients delay by 40 to 200 ms. With acknowledgements sent at once, {} of the gap is \
-                 gone.",
-                flip.percent()
-            ),
-            remedy: format!(
-                "Let {slow} set TCP_NODELAY (nginx `tcp_nodelay on`, HAProxy `option http-no-delay`; most \
-                 frameworks have an option of that name), or hand over head and body in one write. `ss -tin` on its \
-                 machine shows unsent bytes (`notsent`) while it waits."
-            ),
-            facts: vec![gap.evidence(reference, stalled)],
-            further: Vec::new(),
-        };
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+        return Err(did_not_move(gap, &flip));
     }
+    if !flip.confirms() {
+        not_by_round_trips(gap, reference, &gap.tell_flip(&flip))?;
+    }
+    let told = Told {
+        summary: format!(
+            "{slow} sends its responses in several small writes and holds the later ones back until the former are \
+             acknowledged, which clients delay by 40 to 200 ms. With acknowledgements sent at once, {} of the gap is \
+             gone.",
+            flip.percent()
+        ),
+        remedy: format!(
+            "Let {slow} set TCP_NODELAY (nginx `tcp_nodelay on`, HAProxy `option http-no-delay`; most \
+             frameworks have an option of that name), or hand over head and body in one write. `ss -tin` on its \
+             machine shows unsent bytes (`notsent`) while it waits."
+        ),
+        facts: vec![gap.evidence(reference, stalled)],
+        further: Vec::new(),
+    };
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }
 
 /// Leaves it open on a path whose round trips are nearly as long as those waits, where new connections grow: the sooner they

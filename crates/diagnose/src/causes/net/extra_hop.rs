@@ -55,25 +55,19 @@ const FRONTS: [&str; 8] = ["nginx", "apache2", "httpd", "caddy", "lighttpd", "h2
 /// machine. What clients acknowledge apart differs from side to side by some tenths.
 const LEAST_SEGMENTS: f64 = 1.5;
 
-pub(super) struct ExtraHop;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for ExtraHop {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        let reference = reference(gap)?;
-        let waits = waits_longer(gap, reference)?;
-        if gap.has_host(gap.slow) {
-            let demands = demands(gap)?;
-            if let Some(standing) = by_machine(gap, reference, waits, &demands) {
-                return Ok(standing);
-            }
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    let reference = reference(gap)?;
+    let waits = waits_longer(gap, reference)?;
+    if gap.has_host(gap.slow) {
+        let demands = demands(gap)?;
+        if let Some(standing) = by_machine(gap, reference, waits, &demands) {
+            return Ok(standing);
         }
-        Ok(by_field(gap, reference, waits))
     }
+    Ok(by_field(gap, reference, waits))
 }
 
 /// Over one connection: whether the gap sits in waiting for answers and receiving them, all but a little, while
@@ -121,8 +115,7 @@ fn by_field(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>) -> Standin
 /// On the machine; `None` where it does not tell.
 fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands: &Demands<'_>) -> Option<Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
-    let program = |side| gap.host_fact(side, "process.exe").map(program);
-    let (of_slow, of_fast) = (program(gap.slow)?, program(gap.fast)?);
+    let (of_slow, of_fast) = (gap.server_program(gap.slow)?, gap.server_program(gap.fast)?);
     let (on_slow, on_fast) = (Work::of(demands.slow)?, Work::of(demands.fast?)?);
     let proxy = PROXIES.contains(&of_slow) && !PROXIES.contains(&of_fast);
     let further_segments = on_slow.segments - on_fast.segments;
@@ -204,12 +197,6 @@ fn remedy(slow: &str) -> String {
          again. If the hop has to stay: kept connections between it and the server (nginx `keepalive` in `upstream` with \
          `proxy_http_version 1.1`; HAProxy `http-reuse`), and no second encryption behind it."
     )
-}
-
-/// `haproxy` of `/usr/sbin/haproxy (deleted)`.
-fn program(exe: &str) -> &str {
-    let path = exe.strip_suffix(" (deleted)").unwrap_or(exe);
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// What a machine does for each op.

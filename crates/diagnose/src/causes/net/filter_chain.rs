@@ -30,98 +30,91 @@ const CLEARLY_MORE: f64 = 3.0;
 /// Packets are often handled by a single CPU; less than this of one leaves it idle for a good part of the time.
 const BUSY: f64 = 0.7;
 
-pub(super) struct FilterChain;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for FilterChain {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let Some(counted) = Rules::of(gap, gap.slow) else {
+        let text = format!("how many filter rules {slow} has is not known");
+        return Err(Standing::Undecided(gap.on_host(text, None)));
+    };
+    let of_fast = Rules::of(gap, gap.fast);
+    let shown = of_fast.map_or_else(|| "'s are not known".to_owned(), |of_fast| format!(" {}", of_fast.tell()));
+    let counts = format!("{slow} has {} filter rules, {fast}{shown}", counted.tell());
+    let fact = || gap.on_host(counts.clone(), Some(COUNT.to_owned()));
+    let of_slow = counted.at_least;
+    if of_slow < LEAST_RULES || of_fast.is_some_and(|of_fast| of_slow < CLEARLY_MORE * of_fast.at_least) {
+        return Err(if counted.all { Standing::RuledOut(fact()) } else { Standing::Undecided(fact()) });
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = reference(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let Some(counted) = Rules::of(gap, gap.slow) else {
-            let text = format!("how many filter rules {slow} has is not known");
-            return Err(Standing::Undecided(gap.on_host(text, None)));
-        };
-        let of_fast = Rules::of(gap, gap.fast);
-        let shown = of_fast.map_or_else(|| "'s are not known".to_owned(), |of_fast| format!(" {}", of_fast.tell()));
-        let counts = format!("{slow} has {} filter rules, {fast}{shown}", counted.tell());
-        let fact = || gap.on_host(counts.clone(), Some(COUNT.to_owned()));
-        let of_slow = counted.at_least;
-        if of_slow < LEAST_RULES || of_fast.is_some_and(|of_fast| of_slow < CLEARLY_MORE * of_fast.at_least) {
-            return Err(if counted.all { Standing::RuledOut(fact()) } else { Standing::Undecided(fact()) });
-        }
-        let trips = trips(gap)?;
-        let extra = trips.extra();
-        if gap.mode == Mode::Loaded
-            && let DemandLook::Shown(demands) = gap.demands()
-            && demands.slow.share_of_time("cpu.busy_ns").is_none_or(|share| share < BUSY)
-        {
-            // Under load work counts where it is what others wait for.
-            let text = format!("{counts}, but nothing tells that CPUs of {slow}'s machine are busy");
-            return Err(Standing::Undecided(gap.on_host(text, Some(COUNT.to_owned()))));
-        }
-        let connecting = format!(
-            "connecting to {slow} takes {} (median), to {fast} {}",
-            format_duration_ns(trips.slow.typical.mid),
-            format_duration_ns(trips.fast.typical.mid)
-        );
-        let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
-        // Work shows under load as well, unless something else is the bottleneck there. Of a longer way little may be left.
-        if is_hidden_by_load(gap, reference) && gap.comparison.log.high() < 0.5 * reference.log.low() {
-            return Err(open(", but under load little of the gap is left: that is waited for, not worked"));
-        }
-        let Some(Work { packets, cpu_ns, filtering_ns, own_ns, waiting_ns }) = work(gap)? else {
-            return Err(open(", and how much both machines work on packets is not known"));
-        };
-        // A SYN and its answer take the extra time. Where both pass the chain, so do what else is received and sent;
-        // where only the SYN does, it is what is received. Of a long response more is sent, but in large pieces.
-        // It is work, so no more of it than the machine works more.
-        let worth = |extra_ns: f64| share_of_resource(gap, reference, (extra_ns * packets).min(filtering_ns), cpu_ns);
-        let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
-            return Err(open(", and the time per request is not known"));
-        };
-        if most < Flip::NOTEWORTHY {
-            let text = format!(
-                "{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap"
-            );
-            // Work that waits for a CPU takes longer than it is; and others' time is no part of what it is held against.
-            let longest_ns = extra.high().max(0.0) * packets;
-            let most = match gap.mode {
-                Mode::Alone => waiting_ns.map(|waiting_ns| longest_ns.min(filtering_ns + waiting_ns)),
-                Mode::Loaded => Some(longest_ns.min(filtering_ns)),
-            };
-            // However long it waited, connecting shows how long a packet takes.
-            let most_ns = most.unwrap_or(longest_ns);
-            let most = share_of_resource(gap, reference, most_ns, own_ns)
-                .filter(|share| most.is_some() || *share < Flip::NOTEWORTHY)
-                .ok_or_else(|| format!("how long packets to {slow} waited for a CPU is not known"));
-            return Err(acquit(&most, gap.evidence(&trips.seen, text)));
-        }
-        if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
-            return Err(open(": whether packets take longer is within chance"));
-        }
-        if extra.mid > 2.0 * RULE_NS * of_slow {
-            return Err(open(", which is more than so many rules can take"));
-        }
-        let told = Told {
-            summary: format!(
-                "Each packet of {slow} passes a long chain of filter rules ({of_slow:.0} are set): connecting takes {} \
-                 longer than to {fast}, and with about {packets:.0} packets per request to it that makes {} of the gap.",
-                format_duration_ns(extra.mid),
-                percent(share)
-            ),
-            remedy: format!(
-                "On {slow}'s machine, `nft list ruleset` or `iptables-save` shows the rules. Let packets of established \
-                 connections pass first (`ct state established,related accept`), and put many addresses or ports into one \
-                 set (`nft` sets, `ipset`) instead of one rule each; then compare again."
-            ),
-            facts: vec![fact(), gap.evidence(&trips.seen, connecting.clone())],
-            further: Vec::new(),
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    let trips = trips(gap)?;
+    let extra = trips.extra();
+    if gap.mode == Mode::Loaded
+        && let DemandLook::Shown(demands) = gap.demands()
+        && demands.slow.share_of_time("cpu.busy_ns").is_none_or(|share| share < BUSY)
+    {
+        // Under load work counts where it is what others wait for.
+        let text = format!("{counts}, but nothing tells that CPUs of {slow}'s machine are busy");
+        return Err(Standing::Undecided(gap.on_host(text, Some(COUNT.to_owned()))));
     }
+    let connecting = format!(
+        "connecting to {slow} takes {} (median), to {fast} {}",
+        format_duration_ns(trips.slow.typical.mid),
+        format_duration_ns(trips.fast.typical.mid)
+    );
+    let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
+    // Work shows under load as well, unless something else is the bottleneck there. Of a longer way little may be left.
+    if is_hidden_by_load(gap, reference) && gap.comparison.log.high() < 0.5 * reference.log.low() {
+        return Err(open(", but under load little of the gap is left: that is waited for, not worked"));
+    }
+    let Some(Work { packets, cpu_ns, filtering_ns, own_ns, waiting_ns }) = work(gap)? else {
+        return Err(open(", and how much both machines work on packets is not known"));
+    };
+    // A SYN and its answer take the extra time. Where both pass the chain, so do what else is received and sent;
+    // where only the SYN does, it is what is received. Of a long response more is sent, but in large pieces.
+    // It is work, so no more of it than the machine works more.
+    let worth = |extra_ns: f64| share_of_resource(gap, reference, (extra_ns * packets).min(filtering_ns), cpu_ns);
+    let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
+        return Err(open(", and the time per request is not known"));
+    };
+    if most < Flip::NOTEWORTHY {
+        let text =
+            format!("{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap");
+        // Work that waits for a CPU takes longer than it is; and others' time is no part of what it is held against.
+        let longest_ns = extra.high().max(0.0) * packets;
+        let most = match gap.mode {
+            Mode::Alone => waiting_ns.map(|waiting_ns| longest_ns.min(filtering_ns + waiting_ns)),
+            Mode::Loaded => Some(longest_ns.min(filtering_ns)),
+        };
+        // However long it waited, connecting shows how long a packet takes.
+        let most_ns = most.unwrap_or(longest_ns);
+        let most = share_of_resource(gap, reference, most_ns, own_ns)
+            .filter(|share| most.is_some() || *share < Flip::NOTEWORTHY)
+            .ok_or_else(|| format!("how long packets to {slow} waited for a CPU is not known"));
+        return Err(acquit(&most, gap.evidence(&trips.seen, text)));
+    }
+    if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
+        return Err(open(": whether packets take longer is within chance"));
+    }
+    if extra.mid > 2.0 * RULE_NS * of_slow {
+        return Err(open(", which is more than so many rules can take"));
+    }
+    let told = Told {
+        summary: format!(
+            "Each packet of {slow} passes a long chain of filter rules ({of_slow:.0} are set): connecting takes {} \
+             longer than to {fast}, and with about {packets:.0} packets per request to it that makes {} of the gap.",
+            format_duration_ns(extra.mid),
+            percent(share)
+        ),
+        remedy: format!(
+            "On {slow}'s machine, `nft list ruleset` or `iptables-save` shows the rules. Let packets of established \
+             connections pass first (`ct state established,related accept`), and put many addresses or ports into one \
+             set (`nft` sets, `ipset`) instead of one rule each; then compare again."
+        ),
+        facts: vec![fact(), gap.evidence(&trips.seen, connecting.clone())],
+        further: Vec::new(),
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
 /// How the rules are counted by hand.

@@ -51,31 +51,25 @@ const MOST_PER_LOST_SYN_NS: f64 = 1_100e6;
 /// Responses of more segments than this are long enough for a cap to notice, and for their first byte to differ.
 const LONG_RESPONSE_BYTES: f64 = 15_000.0;
 
-pub(super) struct Loss;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for Loss {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    let demands = match gap.demands() {
+        DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        DemandLook::Shown(demands) => Some(demands),
+        DemandLook::Missing(_) => None,
+    };
+    let sent_again = demands.as_ref().and_then(|demands| SentAgain::of(gap, demands));
+    if let Some(sent_again) = &sent_again
+        && sent_again.counted.is_marked()
+        && let Some(share) = sent_again.share_of_gap(reference)
+        && share >= Flip::NOTEWORTHY
+    {
+        return by_counters(gap, reference, sent_again, share);
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = reference(gap)?;
-        let demands = match gap.demands() {
-            DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            DemandLook::Shown(demands) => Some(demands),
-            DemandLook::Missing(_) => None,
-        };
-        let sent_again = demands.as_ref().and_then(|demands| SentAgain::of(gap, demands));
-        if let Some(sent_again) = &sent_again
-            && sent_again.counted.is_marked()
-            && let Some(share) = sent_again.share_of_gap(reference)
-            && share >= Flip::NOTEWORTHY
-        {
-            return by_counters(gap, reference, sent_again, share);
-        }
-        by_our_own(gap, reference, demands.as_ref())
-            .map_or_else(|| by_connecting(gap, reference, demands.as_ref(), sent_again.as_ref()), Ok)
-    }
+    by_our_own(gap, reference, demands.as_ref())
+        .map_or_else(|| by_connecting(gap, reference, demands.as_ref(), sent_again.as_ref()), Ok)
 }
 
 /// What the slow side's machine sent again under the plan's load.

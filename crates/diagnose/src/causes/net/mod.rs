@@ -4,15 +4,15 @@
 pub(crate) mod names;
 
 causes! {
-    extra_hop::ExtraHop,
-    path_delay::PathDelay,
-    delayed_ack::DelayedAck,
-    small_mtu::SmallMtu,
-    loss::Loss,
-    backlog_overflow::BacklogOverflow,
-    rate_cap::RateCap,
-    small_window::SmallWindow,
-    initcwnd::Initcwnd,
-    filter_chain::FilterChain,
-    client_limit::ClientLimit,
+    extra_hop,
+    path_delay,
+    delayed_ack,
+    small_mtu,
+    loss,
+    backlog_overflow,
+    rate_cap,
+    small_window,
+    initcwnd,
+    filter_chain,
+    client_limit,
 }

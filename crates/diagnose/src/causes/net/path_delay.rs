@@ -35,74 +35,68 @@ const FIRST_FLIGHT_BYTES: f64 = 10.0 * 1460.0;
 /// that a long response gets.
 const SMALLEST_WINDOW_BYTES: f64 = 65_536.0;
 
-pub(super) struct PathDelay;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for PathDelay {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    let trips = trips(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let extra = trips.extra();
+    let [of_slow, of_fast] = [trips.slow, trips.fast].map(|trip| format_duration_ns(trip.typical.mid));
+    let told = format!("connecting to {slow} takes {of_slow} (median), to {fast} {of_fast}");
+    let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{told}{why}")));
+    // A way is as long for one connection as for many.
+    needs_gap_alone(gap, Some(&told))?;
+    let worth = |extra_ns: f64| share_of_phases(reference, waited_ns(gap, reference, extra_ns));
+    let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
+        return Err(open(", and the time per request is not known"));
+    };
+    if most < Flip::NOTEWORTHY {
+        let text = format!("{told}: that difference makes little of the gap");
+        return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
+    }
+    if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
+        return Err(open(": whether that is a difference is within chance"));
+    }
+    if trips.slow.floor_ns - trips.fast.floor_ns < 0.5 * extra.mid {
+        return Err(open(", but the shortest times are close: something queues, rather than being far away"));
+    }
+    let waits_longer =
+        phase_differences(reference).into_iter().any(|(phase, ns)| phase == phase::WAIT && ns >= 0.5 * extra.mid);
+    if !waits_longer {
+        return Err(open(", but answers to requests do not take that much longer"));
+    }
+    if let Some(rules) = Rules::of(gap, gap.slow).map(|rules| rules.at_least)
+        && extra.mid <= 2.0 * RULE_NS * rules
+    {
+        return Err(open(&format!(", but its packets pass up to {rules:.0} filter rules, which may take as long")));
+    }
+    if extra.mid < BEYOND_PROCESSING_NS && !is_hidden_by_load(gap, reference) {
+        return Err(open(", but so short a delay may as well be work on packets"));
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = reference(gap)?;
-        let trips = trips(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let extra = trips.extra();
-        let [of_slow, of_fast] = [trips.slow, trips.fast].map(|trip| format_duration_ns(trip.typical.mid));
-        let told = format!("connecting to {slow} takes {of_slow} (median), to {fast} {of_fast}");
-        let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{told}{why}")));
-        // A way is as long for one connection as for many.
-        needs_gap_alone(gap, Some(&told))?;
-        let worth = |extra_ns: f64| share_of_phases(reference, waited_ns(gap, reference, extra_ns));
-        let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
-            return Err(open(", and the time per request is not known"));
-        };
-        if most < Flip::NOTEWORTHY {
-            let text = format!("{told}: that difference makes little of the gap");
-            return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
-        }
-        if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
-            return Err(open(": whether that is a difference is within chance"));
-        }
-        if trips.slow.floor_ns - trips.fast.floor_ns < 0.5 * extra.mid {
-            return Err(open(", but the shortest times are close: something queues, rather than being far away"));
-        }
-        let waits_longer =
-            phase_differences(reference).into_iter().any(|(phase, ns)| phase == phase::WAIT && ns >= 0.5 * extra.mid);
-        if !waits_longer {
-            return Err(open(", but answers to requests do not take that much longer"));
-        }
-        if let Some(rules) = Rules::of(gap, gap.slow).map(|rules| rules.at_least)
-            && extra.mid <= 2.0 * RULE_NS * rules
-        {
-            return Err(open(&format!(", but its packets pass up to {rules:.0} filter rules, which may take as long")));
-        }
-        if extra.mid < BEYOND_PROCESSING_NS && !is_hidden_by_load(gap, reference) {
-            return Err(open(", but so short a delay may as well be work on packets"));
-        }
-
-        let extra_shown = format_duration_ns(extra.mid);
-        let kept = gap.reused_share(gap.slow).is_some_and(|share| share >= 0.9);
-        let told = Told {
-            summary: format!(
-                "The path to {slow} is longer: a round trip takes {extra_shown} more than to {fast}. {}, that makes {} of \
-                 the gap.",
-                if kept {
-                    "With one round trip for each request"
-                } else {
-                    "With the round trips for connecting, the request and the response"
-                },
-                crate::gap::percent(share)
-            ),
-            remedy: format!(
-                "Look where the time goes: `mtr -n HOST` (or `traceroute -n HOST`) from here to both, and routes, VPNs, \
-                 proxies and wireless links on the way. If {slow} has to stay far away: keep connections open, use TLS \
-                 1.3, and let a cache or proxy near the clients answer."
-            ),
-            facts: vec![gap.evidence(&trips.seen, told)],
-            further: Vec::new(),
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
-    }
+    let extra_shown = format_duration_ns(extra.mid);
+    let kept = gap.reused_share(gap.slow).is_some_and(|share| share >= 0.9);
+    let told = Told {
+        summary: format!(
+            "The path to {slow} is longer: a round trip takes {extra_shown} more than to {fast}. {}, that makes {} of \
+             the gap.",
+            if kept {
+                "With one round trip for each request"
+            } else {
+                "With the round trips for connecting, the request and the response"
+            },
+            crate::gap::percent(share)
+        ),
+        remedy: format!(
+            "Look where the time goes: `mtr -n HOST` (or `traceroute -n HOST`) from here to both, and routes, VPNs, \
+             proxies and wireless links on the way. If {slow} has to stay far away: keep connections open, use TLS \
+             1.3, and let a cache or proxy near the clients answer."
+        ),
+        facts: vec![gap.evidence(&trips.seen, told)],
+        further: Vec::new(),
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
 /// Time per op that the slow side's requests wait for the way: in each phase no more than the round trips that belong

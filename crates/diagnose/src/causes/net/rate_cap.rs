@@ -37,67 +37,58 @@ const CLEARLY_MORE: f64 = 1.5;
 /// buffer is the kernel's own book-keeping.
 const AMPLE_BUFFER: f64 = 4.0;
 
-pub(super) struct RateCap;
+pub(super) static CAUSE: Cause =
+    Cause { cure: Some(Cure { change: TwinChange::NoLimits, may_lie_outside: true }), ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for RateCap {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn cure(&self) -> Option<Cure> {
-        Some(Cure { change: TwinChange::NoLimits, may_lie_outside: true })
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_http(gap)?;
-        let reference = reference(gap)?;
-        let receive_ns = longer_receiving_ns(gap, reference)?;
-        let Some(share) = share_of_phases(reference, receive_ns) else {
-            let text = "the time per request is not known".to_owned();
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
-        };
-        let small = match gap.flip(RANGE_1) {
-            FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            FlipLook::Shown(flip) if !flip.moved() => return Err(did_not_move(gap, &flip)),
-            FlipLook::Shown(flip) => Some(flip),
-            // Under load a flip that takes most of the work away is not judged; over one connection it has to be. But the
-            // probe has to have been answered.
-            FlipLook::Missing(_) if gap.mode == Mode::Loaded && matches!(gap.look(RANGE_1), Look::Shown(_)) => None,
-            FlipLook::Missing(why) => return Err(Standing::Undecided(gap.evidence(reference, why))),
-        };
-        let bulk = bulk(gap)?;
-        match bulk.is_even() {
-            Some(true) => {}
-            Some(false) => {
-                let text = "receiving stalls now and then rather than being slow throughout".to_owned();
-                return Err(Standing::RuledOut(gap.evidence(&bulk.alone, text)));
-            }
-            None => {
-                let text = "how the times of receiving are spread is not known".to_owned();
-                return Err(Standing::Undecided(gap.evidence(&bulk.alone, text)));
-            }
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_http(gap)?;
+    let reference = reference(gap)?;
+    let receive_ns = longer_receiving_ns(gap, reference)?;
+    let Some(share) = share_of_phases(reference, receive_ns) else {
+        let text = "the time per request is not known".to_owned();
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    };
+    let small = match gap.flip(RANGE_1) {
+        FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        FlipLook::Shown(flip) if !flip.moved() => return Err(did_not_move(gap, &flip)),
+        FlipLook::Shown(flip) => Some(flip),
+        // Under load a flip that takes most of the work away is not judged; over one connection it has to be. But the
+        // probe has to have been answered.
+        FlipLook::Missing(_) if gap.mode == Mode::Loaded && matches!(gap.look(RANGE_1), Look::Shown(_)) => None,
+        FlipLook::Missing(why) => return Err(Standing::Undecided(gap.evidence(reference, why))),
+    };
+    let bulk = bulk(gap)?;
+    match bulk.is_even() {
+        Some(true) => {}
+        Some(false) => {
+            let text = "receiving stalls now and then rather than being slow throughout".to_owned();
+            return Err(Standing::RuledOut(gap.evidence(&bulk.alone, text)));
         }
-        let demands = demands(gap)?;
-        let mut facts = idle(gap, &demands, reference, receive_ns)?;
-        let flow = gap.evidence(&bulk.many, format!("bytes of {} flow at {}", gap.slow_name(), bulk.tell()));
-        let (kind, confidence) = kind(gap, &bulk, receive_ns, &flow)?;
-        if let Some(again) = Counted::of(&demands, "tcp.retransmitted_segments").filter(|again| again.is_marked()) {
-            let text = format!("its machine sends {:.3} segments per request again", again.per_op);
-            // A cap that drops what exceeds it loses packets; so does a bad line, which holds up each connection by itself.
-            if matches!(kind, Held::EachConnection) {
-                let text = format!("{}; {text}: what is lost keeps a connection slow as well", flow.text);
-                return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned()))));
-            }
-            facts.push(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned())));
+        None => {
+            let text = "how the times of receiving are spread is not known".to_owned();
+            return Err(Standing::Undecided(gap.evidence(&bulk.alone, text)));
         }
-        facts.push(flow);
-        let told = told(gap, kind, &bulk, facts, share);
-        Ok(match small {
-            // It takes away everything that is paid per byte, not the cap alone.
-            Some(flip) if gap.mode == Mode::Alone => fit(gap, &ENTRY, &flip, confidence, told),
-            _ => fit_by_host(gap, &ENTRY, Some(share), confidence, told),
-        })
     }
+    let demands = demands(gap)?;
+    let mut facts = idle(gap, &demands, reference, receive_ns)?;
+    let flow = gap.evidence(&bulk.many, format!("bytes of {} flow at {}", gap.slow_name(), bulk.tell()));
+    let (kind, confidence) = kind(gap, &bulk, receive_ns, &flow)?;
+    if let Some(again) = Counted::of(&demands, "tcp.retransmitted_segments").filter(|again| again.is_marked()) {
+        let text = format!("its machine sends {:.3} segments per request again", again.per_op);
+        // A cap that drops what exceeds it loses packets; so does a bad line, which holds up each connection by itself.
+        if matches!(kind, Held::EachConnection) {
+            let text = format!("{}; {text}: what is lost keeps a connection slow as well", flow.text);
+            return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned()))));
+        }
+        facts.push(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned())));
+    }
+    facts.push(flow);
+    let told = told(gap, kind, &bulk, facts, share);
+    Ok(match small {
+        // It takes away everything that is paid per byte, not the cap alone.
+        Some(flip) if gap.mode == Mode::Alone => fit(gap, &ENTRY, &flip, confidence, told),
+        _ => fit_by_host(gap, &ENTRY, Some(share), confidence, told),
+    })
 }
 
 /// What a cap holds for.

@@ -28,61 +28,55 @@ const CLEARLY_SMALLER: f64 = 0.8;
 /// Packets of half the size on one machine are no chance, and no tunnel's header either.
 const FEWER_BYTES: f64 = 0.5;
 
-pub(super) struct SmallMtu;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for SmallMtu {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let reference = reference(gap)?;
+    let bytes = |side| gap.count(side, web::SEGMENT_BYTES);
+    let [of_slow, of_fast] = of_both(gap, "the sizes of segments are not known", bytes)?;
+    let segments = format!("segments of {slow} hold up to {of_slow} bytes, those of {fast} {of_fast}");
+    // What is announced when a connection is made: to be seen on this machine while requests are sent.
+    let of_segments = |text: String| Evidence { repeat: Some("ss -tin".to_owned()), ..gap.first_contact(text) };
+    let fact = || of_segments(segments.clone());
+    let Some(response_bytes) = reference.slow.bytes_in_per_op else {
+        return Err(Standing::Undecided(gap.evidence(reference, "the size of responses is not known".to_owned())));
+    };
+    if response_bytes <= of_slow as f64 {
+        let text = format!("{segments}: a response of {} takes a single one", format_bytes(response_bytes));
+        return Err(Standing::RuledOut(of_segments(text)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let reference = reference(gap)?;
-        let bytes = |side| gap.count(side, web::SEGMENT_BYTES);
-        let [of_slow, of_fast] = of_both(gap, "the sizes of segments are not known", bytes)?;
-        let segments = format!("segments of {slow} hold up to {of_slow} bytes, those of {fast} {of_fast}");
-        // What is announced when a connection is made: to be seen on this machine while requests are sent.
-        let of_segments = |text: String| Evidence { repeat: Some("ss -tin".to_owned()), ..gap.first_contact(text) };
-        let fact = || of_segments(segments.clone());
-        let Some(response_bytes) = reference.slow.bytes_in_per_op else {
-            return Err(Standing::Undecided(gap.evidence(reference, "the size of responses is not known".to_owned())));
-        };
-        if response_bytes <= of_slow as f64 {
-            let text = format!("{segments}: a response of {} takes a single one", format_bytes(response_bytes));
-            return Err(Standing::RuledOut(of_segments(text)));
-        }
-        if of_slow as f64 > CLEARLY_SMALLER * of_fast as f64 {
-            return by_packets(gap, reference, None, vec![fact()]);
-        }
-        let flip = match gap.flip(SEGMENTS.of(gap.slow)) {
-            FlipLook::Shown(flip) => flip,
-            FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            FlipLook::Missing(why) => {
-                return Err(Standing::Undecided(of_segments(format!("{segments}, but {why}"))));
-            }
-        };
-        if !flip.moved() {
-            // The fast side may have a card that makes small segments cheap, where the slow one has none.
-            let facts = vec![fact(), gap.evidence(&flip.view, gap.tell_flip(&flip))];
-            return by_packets(gap, reference, Some(&flip), facts);
-        }
-        let told = Told {
-            summary: format!(
-                "{slow} sends its responses in smaller packets: {segments}. With segments as small on all targets, {} of \
-                 the gap is gone, for {fast} becomes as slow.",
-                flip.percent()
-            ),
-            remedy: format!(
-                "On {slow}'s machine, `ip link` shows the MTU of its interfaces and `ip route get ADDRESS` what is known of \
-                 the path; tunnels and `advmss` in routes or MSS clamping in the firewall also make segments small. \
-                 `tracepath HOST` finds where the path gets narrow."
-            ),
-            facts: vec![fact()],
-            further: Vec::new(),
-        };
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    if of_slow as f64 > CLEARLY_SMALLER * of_fast as f64 {
+        return by_packets(gap, reference, None, vec![fact()]);
     }
+    let flip = match gap.flip(SEGMENTS.of(gap.slow)) {
+        FlipLook::Shown(flip) => flip,
+        FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        FlipLook::Missing(why) => {
+            return Err(Standing::Undecided(of_segments(format!("{segments}, but {why}"))));
+        }
+    };
+    if !flip.moved() {
+        // The fast side may have a card that makes small segments cheap, where the slow one has none.
+        let facts = vec![fact(), gap.evidence(&flip.view, gap.tell_flip(&flip))];
+        return by_packets(gap, reference, Some(&flip), facts);
+    }
+    let told = Told {
+        summary: format!(
+            "{slow} sends its responses in smaller packets: {segments}. With segments as small on all targets, {} of \
+             the gap is gone, for {fast} becomes as slow.",
+            flip.percent()
+        ),
+        remedy: format!(
+            "On {slow}'s machine, `ip link` shows the MTU of its interfaces and `ip route get ADDRESS` what is known of \
+             the path; tunnels and `advmss` in routes or MSS clamping in the firewall also make segments small. \
+             `tracepath HOST` finds where the path gets narrow."
+        ),
+        facts: vec![fact()],
+        further: Vec::new(),
+    };
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }
 
 /// The judgement by what the machines counted: smaller packets on the slow side's, and CPU time that is worth the gap.

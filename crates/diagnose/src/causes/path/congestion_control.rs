@@ -17,64 +17,53 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct CongestionControl;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for CongestionControl {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let name = match sends(gap) {
-            Some(Sends::Blocks { from_us: true }) => "tcp.congestion",
-            Some(Sends::Blocks { from_us: false }) => "tcp.peer_congestion",
-            None | Some(Sends::Exchange { .. }) if sends(gap).is_none_or(|sends| !sends.fits_one_flight()) => {
-                let text = "which congestion control counts is told by blocks: --op bulk or bulk-reverse".to_owned();
-                return Err(Standing::Undecided(gap.at_reference(text)));
-            }
-            _ => {
-                let text = "an op that sends few bytes at a time is not held back by congestion control".to_owned();
-                return Err(Standing::RuledOut(gap.at_reference(text)));
-            }
-        };
-        let [of_slow, of_fast] =
-            of_both(gap, "the senders' congestion control is not known", |side| gap.text(side, name))?
-                .map(sanitize_line);
-        let names = format!("the sender to {slow} uses {of_slow}, that to {fast} {of_fast}");
-        if of_slow == of_fast {
-            return Err(Standing::RuledOut(gap.first_contact(names)));
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let name = match sends(gap) {
+        Some(Sends::Blocks { from_us: true }) => "tcp.congestion",
+        Some(Sends::Blocks { from_us: false }) => "tcp.peer_congestion",
+        None | Some(Sends::Exchange { .. }) if sends(gap).is_none_or(|sends| !sends.fits_one_flight()) => {
+            let text = "which congestion control counts is told by blocks: --op bulk or bulk-reverse".to_owned();
+            return Err(Standing::Undecided(gap.at_reference(text)));
         }
-        // The fast side's, where both servers let it be chosen: then the slow side gains, and nobody loses.
-        let mut flip = Err(Standing::Undecided(gap.first_contact(names.clone())));
-        for kind in probes::congestion(&of_fast) {
-            flip = shown_flip(gap, kind);
-            if !matches!(flip, Err(Standing::Undecided(_))) {
-                break;
-            }
+        _ => {
+            let text = "an op that sends few bytes at a time is not held back by congestion control".to_owned();
+            return Err(Standing::RuledOut(gap.at_reference(text)));
         }
-        let flip = flip?;
-        if !flip.moved() {
-            return Err(did_not_move(gap, &flip));
-        }
-        let told = Told {
-            summary: format!(
-                "Another congestion control: {names}. With the same one on all paths, {} of the gap is gone.",
-                flip.percent()
-            ),
-            remedy: format!(
-                "On the machine that sends to {slow}, `sysctl net.ipv4.tcp_congestion_control` tells the algorithm and \
-                 `tcp_available_congestion_control` which there are; a route (`congctl`) or the program may choose another one. Compare \
-                 with `--congestion {of_fast}`."
-            ),
-            facts: vec![gap.first_contact(names)],
-            further: Vec::new(),
-        };
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    };
+    let [of_slow, of_fast] =
+        of_both(gap, "the senders' congestion control is not known", |side| gap.text(side, name))?.map(sanitize_line);
+    let names = format!("the sender to {slow} uses {of_slow}, that to {fast} {of_fast}");
+    if of_slow == of_fast {
+        return Err(Standing::RuledOut(gap.first_contact(names)));
     }
+    // The fast side's, where both servers let it be chosen: then the slow side gains, and nobody loses.
+    let mut flip = Err(Standing::Undecided(gap.first_contact(names.clone())));
+    for kind in probes::congestion(&of_fast) {
+        flip = shown_flip(gap, kind);
+        if !matches!(flip, Err(Standing::Undecided(_))) {
+            break;
+        }
+    }
+    let flip = flip?;
+    if !flip.moved() {
+        return Err(did_not_move(gap, &flip));
+    }
+    let told = Told {
+        summary: format!(
+            "Another congestion control: {names}. With the same one on all paths, {} of the gap is gone.",
+            flip.percent()
+        ),
+        remedy: format!(
+            "On the machine that sends to {slow}, `sysctl net.ipv4.tcp_congestion_control` tells the algorithm and \
+             `tcp_available_congestion_control` which there are; a route (`congctl`) or the program may choose another one. Compare \
+             with `--congestion {of_fast}`."
+        ),
+        facts: vec![gap.first_contact(names)],
+        further: Vec::new(),
+    };
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }

@@ -27,57 +27,47 @@ static ENTRY: CauseEntry = CauseEntry {
 /// With more than this held back by windows, it is not losses that keep a stream small.
 const MOSTLY_HELD_BACK: f64 = 0.5;
 
-pub(super) struct Loss;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for Loss {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = reference(gap)?;
-        let [slow, fast] = both(reference);
-        match sends(gap) {
-            Some(Sends::Datagrams) => of_datagrams(gap, reference, [slow, fast]),
-            Some(Sends::Connection) => of_waiting(gap, reference, "connections", Vec::new()),
-            Some(sends) => {
-                let (Some(again), Some(more)) = (tell(gap, slow, fast), loses_more(slow, fast)) else {
-                    let text = "how many segments were sent again is not known".to_owned();
-                    return Err(Standing::Undecided(gap.not_measured(text)));
-                };
-                if matches!(sends, Sends::Exchange { .. }) {
-                    // How many of a thousand get lost says little of them: one that waits for a time-out costs as much as thousands.
-                    let facts = if more { vec![gap.evidence(reference, again)] } else { Vec::new() };
-                    return of_waiting(gap, reference, "exchanges", facts);
-                }
-                if !more {
-                    return Err(Standing::RuledOut(gap.evidence(reference, again)));
-                }
-                if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) {
-                    let text = format!("{again}, but windows or buffers hold it back for most of the time");
-                    return Err(Standing::Undecided(gap.evidence(reference, text)));
-                }
-                let streams = streams(gap)?;
-                let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
-                let facts = if streams.add_up() {
-                    vec![gap.evidence(&streams.many, flow)]
-                } else {
-                    let open = |why: &str| {
-                        let text = format!("{again}, but streams do not add up: {flow}; {why}");
-                        Standing::Undecided(gap.evidence(&streams.many, text))
-                    };
-                    at_random(gap, [slow, fast], &open)?
-                };
-                let told = told(gap, &again, facts);
-                // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed.
-                Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told))
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    let [slow, fast] = both(reference);
+    match sends(gap) {
+        Some(Sends::Datagrams) => of_datagrams(gap, reference, [slow, fast]),
+        Some(Sends::Connection) => of_waiting(gap, reference, "connections", Vec::new()),
+        Some(sends) => {
+            let (Some(again), Some(more)) = (tell(gap, slow, fast), loses_more(slow, fast)) else {
+                let text = "how many segments were sent again is not known".to_owned();
+                return Err(Standing::Undecided(gap.not_measured(text)));
+            };
+            if matches!(sends, Sends::Exchange { .. }) {
+                // How many of a thousand get lost says little of them: one that waits for a time-out costs as much as thousands.
+                let facts = if more { vec![gap.evidence(reference, again)] } else { Vec::new() };
+                return of_waiting(gap, reference, "exchanges", facts);
             }
-            None => Err(Standing::Undecided(gap.not_measured("what is sent is not known".to_owned()))),
+            if !more {
+                return Err(Standing::RuledOut(gap.evidence(reference, again)));
+            }
+            if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) {
+                let text = format!("{again}, but windows or buffers hold it back for most of the time");
+                return Err(Standing::Undecided(gap.evidence(reference, text)));
+            }
+            let streams = streams(gap)?;
+            let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
+            let facts = if streams.add_up() {
+                vec![gap.evidence(&streams.many, flow)]
+            } else {
+                let open = |why: &str| {
+                    let text = format!("{again}, but streams do not add up: {flow}; {why}");
+                    Standing::Undecided(gap.evidence(&streams.many, text))
+                };
+                at_random(gap, [slow, fast], &open)?
+            };
+            let told = told(gap, &again, facts);
+            // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed.
+            Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told))
         }
+        None => Err(Standing::Undecided(gap.not_measured("what is sent is not known".to_owned()))),
     }
 }
 

@@ -2,10 +2,10 @@
 //! what differs is the way, or an end of it. Those that web servers have as well have the same ids.
 
 causes! {
-    path_delay::PathDelay,
-    small_window::SmallWindow,
-    small_mtu::SmallMtu,
-    congestion_control::CongestionControl,
-    loss::Loss,
-    rate_cap::RateCap,
+    path_delay,
+    small_window,
+    small_mtu,
+    congestion_control,
+    loss,
+    rate_cap,
 }

@@ -30,88 +30,78 @@ const AS_NEAR_NS: f64 = 200e3;
 /// Held back by windows for longer than this, somebody reads too slowly, or buffers are too small.
 const MOSTLY_HELD_BACK: f64 = 0.5;
 
-pub(super) struct RateCap;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for RateCap {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    match sends(gap) {
+        Some(Sends::Datagrams) => return of_datagrams(gap, reference),
+        Some(Sends::Blocks { .. }) => {}
+        Some(sends) if sends.fits_one_flight() => {
+            let text = "an op that sends little before it waits for an answer does not come near a cap".to_owned();
+            return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        }
+        _ => {
+            let text = "whether what is sent comes near a cap is told by blocks: --op bulk".to_owned();
+            return Err(Standing::Undecided(gap.evidence(reference, text)));
+        }
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let [slow, fast] = both(reference);
+    let streams = streams(gap)?;
+    let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
+    let open = |why: &str| Standing::Undecided(gap.evidence(&streams.many, format!("{flow}; {why}")));
+    if streams.add_up() {
+        return Err(open("so all together are not capped, but each of them may be"));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = reference(gap)?;
-        match sends(gap) {
-            Some(Sends::Datagrams) => return of_datagrams(gap, reference),
-            Some(Sends::Blocks { .. }) => {}
-            Some(sends) if sends.fits_one_flight() => {
-                let text = "an op that sends little before it waits for an answer does not come near a cap".to_owned();
-                return Err(Standing::RuledOut(gap.evidence(reference, text)));
-            }
-            _ => {
-                let text = "whether what is sent comes near a cap is told by blocks: --op bulk".to_owned();
-                return Err(Standing::Undecided(gap.evidence(reference, text)));
-            }
-        }
-        let [slow, fast] = both(reference);
-        let streams = streams(gap)?;
-        let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
-        let open = |why: &str| Standing::Undecided(gap.evidence(&streams.many, format!("{flow}; {why}")));
-        if streams.add_up() {
-            return Err(open("so all together are not capped, but each of them may be"));
-        }
-        if !streams.share_one_flow() {
-            return Err(open("that is neither as one stream nor as several"));
-        }
-        let (Some(slow_ns), Some(fast_ns)) = (slow.shortest_trip_ns(), fast.shortest_trip_ns()) else {
-            return Err(open("the round-trip time is not known"));
-        };
-        if slow_ns > (AS_NEAR * fast_ns).max(fast_ns + AS_NEAR_NS) {
-            return Err(open("but its single packets take longer as well, which no cap does"));
-        }
-        let is_queued = |view: &View<'_>| queues(Path::of(view.slow)) == Some(true);
-        let is_dropped = |view: &View<'_>| loses_more(Path::of(view.slow), Path::of(view.fast)) == Some(true);
-        let held = if is_queued(&streams.one) || is_queued(&streams.many) {
-            "packets queue on the way"
-        } else if is_dropped(&streams.one) || is_dropped(&streams.many) {
-            "what is too much is dropped"
-        } else {
-            return Err(open("but nothing queues on the way, and nothing is dropped: an end of it may be slow"));
-        };
-        if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) && !is_queued(&streams.one) {
-            return Err(open("but windows or buffers hold it back for most of the time"));
-        }
-        let short = match gap.look(SHORT_SEGMENTS) {
-            Look::Shown(view) => view,
-            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            Look::Missing(why) => {
-                return Err(open(&format!("whether that counts bytes or packets is not known: {why}")));
-            }
-        };
-        let before = slow.bytes_per_s();
-        let (Some(before), Some(after)) = (before, Path::of(short.slow).bytes_per_s()) else {
-            return Err(open("how much flows with short segments is not known"));
-        };
-        let segments = format!(
-            "with short segments {} carries {}/s instead of {}/s",
-            gap.slow_name(),
-            format_bytes(after),
-            format_bytes(before)
-        );
-        if after < AS_MUCH * before {
-            let text = format!("{flow}; {segments}: packets cost, rather than bytes being capped");
-            return Err(Standing::Undecided(gap.evidence(&short, text)));
-        }
-        let told = told(
-            gap,
-            &flow,
-            vec![gap.evidence(&streams.many, format!("{flow}, and {held}")), gap.evidence(&short, segments)],
-        );
-        // All of the slow side's time is that in which the cap lets nothing more pass.
-        Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
+    if !streams.share_one_flow() {
+        return Err(open("that is neither as one stream nor as several"));
     }
+    let (Some(slow_ns), Some(fast_ns)) = (slow.shortest_trip_ns(), fast.shortest_trip_ns()) else {
+        return Err(open("the round-trip time is not known"));
+    };
+    if slow_ns > (AS_NEAR * fast_ns).max(fast_ns + AS_NEAR_NS) {
+        return Err(open("but its single packets take longer as well, which no cap does"));
+    }
+    let is_queued = |view: &View<'_>| queues(Path::of(view.slow)) == Some(true);
+    let is_dropped = |view: &View<'_>| loses_more(Path::of(view.slow), Path::of(view.fast)) == Some(true);
+    let held = if is_queued(&streams.one) || is_queued(&streams.many) {
+        "packets queue on the way"
+    } else if is_dropped(&streams.one) || is_dropped(&streams.many) {
+        "what is too much is dropped"
+    } else {
+        return Err(open("but nothing queues on the way, and nothing is dropped: an end of it may be slow"));
+    };
+    if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) && !is_queued(&streams.one) {
+        return Err(open("but windows or buffers hold it back for most of the time"));
+    }
+    let short = match gap.look(SHORT_SEGMENTS) {
+        Look::Shown(view) => view,
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => {
+            return Err(open(&format!("whether that counts bytes or packets is not known: {why}")));
+        }
+    };
+    let before = slow.bytes_per_s();
+    let (Some(before), Some(after)) = (before, Path::of(short.slow).bytes_per_s()) else {
+        return Err(open("how much flows with short segments is not known"));
+    };
+    let segments = format!(
+        "with short segments {} carries {}/s instead of {}/s",
+        gap.slow_name(),
+        format_bytes(after),
+        format_bytes(before)
+    );
+    if after < AS_MUCH * before {
+        let text = format!("{flow}; {segments}: packets cost, rather than bytes being capped");
+        return Err(Standing::Undecided(gap.evidence(&short, text)));
+    }
+    let told = told(
+        gap,
+        &flow,
+        vec![gap.evidence(&streams.many, format!("{flow}, and {held}")), gap.evidence(&short, segments)],
+    );
+    // All of the slow side's time is that in which the cap lets nothing more pass.
+    Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
 }
 
 fn told(gap: &Gap<'_>, text: &str, facts: Vec<Evidence>) -> Told {

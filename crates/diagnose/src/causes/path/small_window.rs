@@ -33,93 +33,83 @@ const LEAST_WINDOW_BYTES: u64 = 4096;
 /// measurements one after the other usually differ by.
 const GAINS: f64 = 0.8;
 
-pub(super) struct SmallWindow;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for SmallWindow {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = reference(gap)?;
-        let slow = gap.slow_name();
-        match sends(gap) {
-            Some(Sends::Blocks { .. }) => {}
-            Some(Sends::Exchange { bytes }) if bytes > LEAST_WINDOW_BYTES => {}
-            _ => {
-                let text = "an op that is over before its bytes fill a window does not wait for it".to_owned();
-                return Err(Standing::RuledOut(gap.at_reference(text)));
-            }
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    let slow = gap.slow_name();
+    match sends(gap) {
+        Some(Sends::Blocks { .. }) => {}
+        Some(Sends::Exchange { bytes }) if bytes > LEAST_WINDOW_BYTES => {}
+        _ => {
+            let text = "an op that is over before its bytes fill a window does not wait for it".to_owned();
+            return Err(Standing::RuledOut(gap.at_reference(text)));
         }
-        let [of_slow, of_fast] = both(reference);
-        if loses_more(of_slow, of_fast) == Some(true) {
-            let text = format!("segments of {slow} get lost, which keeps little under way as well");
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
+    }
+    let [of_slow, of_fast] = both(reference);
+    if loses_more(of_slow, of_fast) == Some(true) {
+        let text = format!("segments of {slow} get lost, which keeps little under way as well");
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    }
+    let share = |path: Path<'_>| path.held_back().map_or_else(|| "an unknown share".to_owned(), percent);
+    let held = format!(
+        "the window or the send buffer held TCP back for {} of the time on {slow}, {} on {}",
+        share(of_slow),
+        share(of_fast),
+        gap.fast_name()
+    );
+    // A sender whose congestion window has grown no further than its buffer says that it was the congestion window.
+    if of_slow.held_back().is_none_or(|share| share < HELD_BACK) {
+        let streams = streams(gap)?;
+        let text = format!("{held}, and {slow} carries {}", streams.tell());
+        if streams.share_one_flow() {
+            return Err(Standing::RuledOut(gap.evidence(&streams.many, text)));
         }
-        let share = |path: Path<'_>| path.held_back().map_or_else(|| "an unknown share".to_owned(), percent);
-        let held = format!(
-            "the window or the send buffer held TCP back for {} of the time on {slow}, {} on {}",
-            share(of_slow),
-            share(of_fast),
-            gap.fast_name()
+        if !streams.add_up() {
+            return Err(Standing::Undecided(gap.evidence(&streams.many, text)));
+        }
+    }
+    let flip = shown_flip(gap, SET_WINDOW)?;
+    if !flip.moved() {
+        // A kernel grants less than is asked for where its limit is lower, and does not say so.
+        let text = format!(
+            "{}; but a lower net.core.rmem_max or wmem_max makes buffers smaller than that",
+            gap.tell_flip(&flip)
         );
-        // A sender whose congestion window has grown no further than its buffer says that it was the congestion window.
-        if of_slow.held_back().is_none_or(|share| share < HELD_BACK) {
-            let streams = streams(gap)?;
-            let text = format!("{held}, and {slow} carries {}", streams.tell());
-            if streams.share_one_flow() {
-                return Err(Standing::RuledOut(gap.evidence(&streams.many, text)));
-            }
-            if !streams.add_up() {
-                return Err(Standing::Undecided(gap.evidence(&streams.many, text)));
-            }
-        }
-        let flip = shown_flip(gap, SET_WINDOW)?;
-        if !flip.moved() {
-            // A kernel grants less than is asked for where its limit is lower, and does not say so.
-            let text = format!(
-                "{}; but a lower net.core.rmem_max or wmem_max makes buffers smaller than that",
-                gap.tell_flip(&flip)
-            );
-            return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
-        }
-        let Some((before_ns, after_ns)) = reference.slow_ns().zip(flip.view.slow_ns()) else {
-            return Err(Standing::Undecided(gap.not_measured("the rates are not known".to_owned())));
-        };
-        let op = gap.case.plan.schema().op.one;
-        let times = format!(
-            "with buffers of one size an {op} to {slow} takes {} instead of {}",
-            format_duration_ns(after_ns),
-            format_duration_ns(before_ns)
-        );
-        if after_ns > GAINS * before_ns {
-            let text = format!("{times}: it gains too little, and the fast side loses");
-            return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
-        }
-        let under_way = of_slow.bytes_per_s().zip(of_slow.loaded_trip_ns()).map(|(flow, ns)| flow * ns / 1e9);
-        let told = Told {
-            summary: format!(
-                "Socket buffers at one end of the path to {slow} are too small for it{}. With buffers of one size at both ends of all \
-                 paths, {} of the gap is gone.",
-                under_way.map_or_else(String::new, |bytes| format!(
-                    ": about {} are under way for each round trip",
-                    format_bytes(bytes)
-                )),
-                flip.percent()
-            ),
-            remedy: format!(
-                "Compare `sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_moderate_rcvbuf` at both ends of the path to {slow} \
-                 with the others: the third number bounds what is under way, and has to be at least rate times round trip. Look as well \
-                 for programs that set SO_RCVBUF or SO_SNDBUF themselves (`ss -tmi`)."
-            ),
-            facts: vec![gap.evidence(reference, held)],
-            further: vec![gap.evidence(&flip.view, times)],
-        };
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+        return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
     }
+    let Some((before_ns, after_ns)) = reference.slow_ns().zip(flip.view.slow_ns()) else {
+        return Err(Standing::Undecided(gap.not_measured("the rates are not known".to_owned())));
+    };
+    let op = gap.case.plan.schema().op.one;
+    let times = format!(
+        "with buffers of one size an {op} to {slow} takes {} instead of {}",
+        format_duration_ns(after_ns),
+        format_duration_ns(before_ns)
+    );
+    if after_ns > GAINS * before_ns {
+        let text = format!("{times}: it gains too little, and the fast side loses");
+        return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
+    }
+    let under_way = of_slow.bytes_per_s().zip(of_slow.loaded_trip_ns()).map(|(flow, ns)| flow * ns / 1e9);
+    let told = Told {
+        summary: format!(
+            "Socket buffers at one end of the path to {slow} are too small for it{}. With buffers of one size at both ends of all \
+             paths, {} of the gap is gone.",
+            under_way.map_or_else(String::new, |bytes| format!(
+                ": about {} are under way for each round trip",
+                format_bytes(bytes)
+            )),
+            flip.percent()
+        ),
+        remedy: format!(
+            "Compare `sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_moderate_rcvbuf` at both ends of the path to {slow} \
+             with the others: the third number bounds what is under way, and has to be at least rate times round trip. Look as well \
+             for programs that set SO_RCVBUF or SO_SNDBUF themselves (`ss -tmi`)."
+        ),
+        facts: vec![gap.evidence(reference, held)],
+        further: vec![gap.evidence(&flip.view, times)],
+    };
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }

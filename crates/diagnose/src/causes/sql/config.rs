@@ -5,7 +5,7 @@
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing};
-use crate::evidence::db_settings::weigh;
+use crate::evidence::db_settings;
 use crate::gap::Gap;
 use crate::probes::sessions::Group;
 
@@ -19,18 +19,8 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct Config;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for Config {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        weigh(gap, &ENTRY, Group::Other)
-    }
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    db_settings::weigh(gap, &ENTRY, Group::Other)
 }

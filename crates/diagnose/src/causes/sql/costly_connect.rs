@@ -23,53 +23,43 @@ const HALF: f64 = 0.5;
 /// From here on the gap is one of logging in: four fifths is what explains a gap elsewhere, too.
 const MOST: f64 = 0.8;
 
-pub(super) struct CostlyConnect;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for CostlyConnect {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    if setting(gap, "reconnect") == Some("off") {
+        return Err(Standing::RuledOut(gap.not_measured("connections are kept".to_owned())));
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let reference = gap.known_reference().unwrap_or(&gap.comparison);
+    let entering = phase_share_of(reference, &["tls", "login"]);
+    let Some(entering) = entering else {
+        return Err(Standing::Undecided(gap.at_reference("where the gap sits is not known".to_owned())));
+    };
+    let told = format!("{} of the extra time is spent until {slow} lets somebody in", percent(entering));
+    // Of the logarithm of the gap it is no more than of the time.
+    if entering < Flip::NOTEWORTHY {
+        return Err(Standing::RuledOut(gap.at_reference(told)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if setting(gap, "reconnect") == Some("off") {
-            return Err(Standing::RuledOut(gap.not_measured("connections are kept".to_owned())));
-        }
-        let reference = gap.known_reference().unwrap_or(&gap.comparison);
-        let entering = phase_share_of(reference, &["tls", "login"]);
-        let Some(entering) = entering else {
-            return Err(Standing::Undecided(gap.at_reference("where the gap sits is not known".to_owned())));
-        };
-        let told = format!("{} of the extra time is spent until {slow} lets somebody in", percent(entering));
-        // Of the logarithm of the gap it is no more than of the time.
-        if entering < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.at_reference(told)));
-        }
-        if entering < HALF {
-            return Err(Standing::Undecided(gap.at_reference(format!("{told}; the greater part is spent elsewhere"))));
-        }
-        let summary = format!("{slow} takes longer than {fast} to let somebody in: {told}.");
-        let remedy = format!(
-            "Keep connections, or put a pool in front. On {slow}: does it look up names (`skip_name_resolve`, `log_hostname`), how many \
-             rounds has the password's digest, how long do TLS and hooks of the login take?"
-        );
-        let facts = vec![gap.at_reference(told)];
-        let flip = match shown_flip(gap, KEPT_SESSIONS) {
-            Ok(flip) => flip,
-            Err(Standing::Undecided(_)) if entering >= MOST => {
-                let told = Told { summary, remedy, facts, further: Vec::new() };
-                return Ok(fit_by_host(gap, &ENTRY, Some(entering), Confidence::Likely, told));
-            }
-            Err(other) => return Err(other),
-        };
-        if !flip.moved() {
-            return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
-        }
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
+    if entering < HALF {
+        return Err(Standing::Undecided(gap.at_reference(format!("{told}; the greater part is spent elsewhere"))));
     }
+    let summary = format!("{slow} takes longer than {fast} to let somebody in: {told}.");
+    let remedy = format!(
+        "Keep connections, or put a pool in front. On {slow}: does it look up names (`skip_name_resolve`, `log_hostname`), how many \
+         rounds has the password's digest, how long do TLS and hooks of the login take?"
+    );
+    let facts = vec![gap.at_reference(told)];
+    let flip = match shown_flip(gap, KEPT_SESSIONS) {
+        Ok(flip) => flip,
+        Err(Standing::Undecided(_)) if entering >= MOST => {
+            let told = Told { summary, remedy, facts, further: Vec::new() };
+            return Ok(fit_by_host(gap, &ENTRY, Some(entering), Confidence::Likely, told));
+        }
+        Err(other) => return Err(other),
+    };
+    if !flip.moved() {
+        return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
+    }
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
 }

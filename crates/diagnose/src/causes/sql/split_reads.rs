@@ -28,71 +28,55 @@ const MORE_PER_BLOCK: f64 = 1.5;
 /// By so much blocks and rates may differ and be alike: two caches of one size that fill by chance, two devices under one cap.
 const ALIKE: f64 = 1.25;
 
-pub(super) struct SplitReads;
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
-impl Cause for SplitReads {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    same_system(gap)?;
+    let [slow_reads, fast_reads] = counted(gap, "server-device-reads", "how often their devices are read")?;
+    let told = format!(
+        "for each transaction the device under {slow} is read {slow_reads:.3} times, under {fast} {fast_reads:.3} times"
+    );
+    if slow_reads <= fast_reads {
+        return Err(Standing::RuledOut(gap.evidence(&gap.comparison, told)));
     }
-
-    fn kinds(&self) -> &'static [&'static str] {
-        KINDS
+    let open = |text: String| Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
+    let [slow_blocks, fast_blocks] = counted(gap, "server-reads", "how many blocks they read")?;
+    let told = format!("{told}; the servers themselves read {slow_blocks:.3} and {fast_blocks:.3} blocks");
+    if slow_blocks.min(fast_blocks) < FEWEST_READS || fast_reads <= 0.0 {
+        return open(told);
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        same_system(gap)?;
-        let [slow_reads, fast_reads] = counted(gap, "server-device-reads", "how often their devices are read")?;
-        let told = format!(
-            "for each transaction the device under {slow} is read {slow_reads:.3} times, under {fast} {fast_reads:.3} times"
-        );
-        if slow_reads <= fast_reads {
-            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, told)));
-        }
-        let open = |text: String| Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
-        let [slow_blocks, fast_blocks] = counted(gap, "server-reads", "how many blocks they read")?;
-        let told = format!("{told}; the servers themselves read {slow_blocks:.3} and {fast_blocks:.3} blocks");
-        if slow_blocks.min(fast_blocks) < FEWEST_READS || fast_reads <= 0.0 {
-            return open(told);
-        }
-        if slow_blocks > ALIKE * fast_blocks {
-            return open(format!("{told}, which is more by itself"));
-        }
-        if slow_reads / slow_blocks < MORE_PER_BLOCK * fast_reads / fast_blocks {
-            return open(told);
-        }
-        let view = &gap.comparison;
-        let (Some(slow_rate), Some(fast_rate)) = (view.slow.rate_per_s, view.fast.rate_per_s) else {
-            return open(format!("{told}; how many transactions they do is not known"));
-        };
-        let [slow_per_s, fast_per_s] = [slow_rate * slow_reads, fast_rate * fast_reads];
-        let at = format!("{slow_per_s:.0} reads a second there, {fast_per_s:.0} here");
-        if slow_per_s > ALIKE * fast_per_s || fast_per_s > ALIKE * slow_per_s {
-            return open(format!("{told}; but the devices are not both at what they can do: {at}"));
-        }
-        // At one rate of reads a transaction takes as much longer as it takes more of them.
-        let share = (slow_reads / fast_reads).ln() / view.log.mid;
-        if share < Flip::NOTEWORTHY {
-            return open(format!("{told}: {} of the gap", percent(share)));
-        }
-        let share = share.min(1.0);
-        let summary = format!(
-            "A block of the database takes several reads of the device under {slow}: {told}. Both devices do about as many reads \
-             ({at}); that is {} of the gap.",
-            percent(share)
-        );
-        let remedy = format!(
-            "Look whether the files under {slow} lie in pieces (`filefrag -v` tells; copying them anew, or dumping and loading, joins \
-             them), whether blocks of the file system are smaller than those of the database, and whether its own metadata fits into the \
-             memory that it has (`slabtop`, a larger cache of the file system)."
-        );
-        let facts = vec![gap.evidence(&gap.comparison, told)];
-        Ok(fit_by_host(
-            gap,
-            &ENTRY,
-            Some(share),
-            Confidence::Likely,
-            Told { summary, remedy, facts, further: Vec::new() },
-        ))
+    if slow_blocks > ALIKE * fast_blocks {
+        return open(format!("{told}, which is more by itself"));
     }
+    if slow_reads / slow_blocks < MORE_PER_BLOCK * fast_reads / fast_blocks {
+        return open(told);
+    }
+    let view = &gap.comparison;
+    let (Some(slow_rate), Some(fast_rate)) = (view.slow.rate_per_s, view.fast.rate_per_s) else {
+        return open(format!("{told}; how many transactions they do is not known"));
+    };
+    let [slow_per_s, fast_per_s] = [slow_rate * slow_reads, fast_rate * fast_reads];
+    let at = format!("{slow_per_s:.0} reads a second there, {fast_per_s:.0} here");
+    if slow_per_s > ALIKE * fast_per_s || fast_per_s > ALIKE * slow_per_s {
+        return open(format!("{told}; but the devices are not both at what they can do: {at}"));
+    }
+    // At one rate of reads a transaction takes as much longer as it takes more of them.
+    let share = (slow_reads / fast_reads).ln() / view.log.mid;
+    if share < Flip::NOTEWORTHY {
+        return open(format!("{told}: {} of the gap", percent(share)));
+    }
+    let share = share.min(1.0);
+    let summary = format!(
+        "A block of the database takes several reads of the device under {slow}: {told}. Both devices do about as many reads \
+         ({at}); that is {} of the gap.",
+        percent(share)
+    );
+    let remedy = format!(
+        "Look whether the files under {slow} lie in pieces (`filefrag -v` tells; copying them anew, or dumping and loading, joins \
+         them), whether blocks of the file system are smaller than those of the database, and whether its own metadata fits into the \
+         memory that it has (`slabtop`, a larger cache of the file system)."
+    );
+    let facts = vec![gap.evidence(&gap.comparison, told)];
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, Told { summary, remedy, facts, further: Vec::new() }))
 }

@@ -47,63 +47,53 @@ const NO_ASSEMBLY: f64 = 3.0;
 /// Times that a byte costs more by AES than by ChaCha20. On CPUs without the instructions it is 3 to 15.
 const CLEARLY_DEARER: f64 = 2.0;
 
-pub(super) struct AesUnused;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for AesUnused {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    needs_tls(gap)?;
+    let cipher = |side| gap.text(side, web::TLS_CIPHER);
+    let [of_slow, of_fast] = of_both(gap, "the ciphers of both sides are not known", cipher)?;
+    if of_slow.contains("CHACHA20") && of_fast.contains("AES") {
+        return weigh_avoided(gap);
+    }
+    if !of_slow.contains("AES") {
+        let text = format!("{slow} negotiated {}, which is not AES", sanitize_line(of_slow));
+        return Err(Standing::RuledOut(gap.first_contact(text)));
+    }
+    if of_slow != of_fast || !of_slow.contains("GCM") {
+        let (of_slow, of_fast) = (sanitize_line(of_slow), sanitize_line(of_fast));
+        let text = format!("{slow} uses {of_slow}, {fast} {of_fast}: only the same AES-GCM cipher can be compared");
+        return Err(Standing::Undecided(gap.first_contact(text)));
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        needs_tls(gap)?;
-        let cipher = |side| gap.text(side, web::TLS_CIPHER);
-        let [of_slow, of_fast] = of_both(gap, "the ciphers of both sides are not known", cipher)?;
-        if of_slow.contains("CHACHA20") && of_fast.contains("AES") {
-            return weigh_avoided(gap);
-        }
-        if !of_slow.contains("AES") {
-            let text = format!("{slow} negotiated {}, which is not AES", sanitize_line(of_slow));
-            return Err(Standing::RuledOut(gap.first_contact(text)));
-        }
-        if of_slow != of_fast || !of_slow.contains("GCM") {
-            let (of_slow, of_fast) = (sanitize_line(of_slow), sanitize_line(of_fast));
-            let text = format!("{slow} uses {of_slow}, {fast} {of_fast}: only the same AES-GCM cipher can be compared");
-            return Err(Standing::Undecided(gap.first_contact(text)));
-        }
-
-        // What a cipher costs for a handful of bytes drowns in everything else; a flip that seems to move it is chance.
-        if gap.case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES) {
-            let text = "the responses are too small, or of unknown size, to tell what a byte costs".to_owned();
-            return Err(Standing::Undecided(gap.first_contact(text)));
-        }
-
-        let sweep = gap.look(RANGE_1);
-        let per_byte = match (&sweep, gap.known_reference()) {
-            (Look::Shown(first_byte), Some(reference)) => {
-                per_byte_share(reference, first_byte).map(|at| (first_byte, at))
-            }
-            _ => None,
-        };
-        if let Some((first_byte, share)) = per_byte
-            && share.high() < Flip::NOTEWORTHY
-        {
-            let text = format!("{}: {}; the gap is paid per request", RANGE_1.phrase(), gap.tell(first_byte));
-            return Err(Standing::RuledOut(gap.evidence(first_byte, text)));
-        }
-        Ok(match (gap.flip(CHACHA20), sweep) {
-            (FlipLook::Missing(why), _) => Standing::Undecided(gap.not_measured(why)),
-            (FlipLook::Shown(flip), _) if flip.is_negligible() => did_not_move(gap, &flip),
-            (FlipLook::NotAsked(flip), Look::NotAsked(sweep)) if flip.id != "alone" && flip.id != "closed" => {
-                Standing::Wants(vec![flip, sweep])
-            }
-            (FlipLook::NotAsked(probe), _) | (FlipLook::Shown(_), Look::NotAsked(probe)) => {
-                Standing::Wants(vec![probe])
-            }
-            (FlipLook::Shown(flip), Look::Missing(why)) => judge(gap, &flip, Err(why)),
-            (FlipLook::Shown(flip), Look::Shown(first_byte)) => judge(gap, &flip, Ok(first_byte)),
-        })
+    // What a cipher costs for a handful of bytes drowns in everything else; a flip that seems to move it is chance.
+    if gap.case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES) {
+        let text = "the responses are too small, or of unknown size, to tell what a byte costs".to_owned();
+        return Err(Standing::Undecided(gap.first_contact(text)));
     }
+
+    let sweep = gap.look(RANGE_1);
+    let per_byte = match (&sweep, gap.known_reference()) {
+        (Look::Shown(first_byte), Some(reference)) => per_byte_share(reference, first_byte).map(|at| (first_byte, at)),
+        _ => None,
+    };
+    if let Some((first_byte, share)) = per_byte
+        && share.high() < Flip::NOTEWORTHY
+    {
+        let text = format!("{}: {}; the gap is paid per request", RANGE_1.phrase(), gap.tell(first_byte));
+        return Err(Standing::RuledOut(gap.evidence(first_byte, text)));
+    }
+    Ok(match (gap.flip(CHACHA20), sweep) {
+        (FlipLook::Missing(why), _) => Standing::Undecided(gap.not_measured(why)),
+        (FlipLook::Shown(flip), _) if flip.is_negligible() => did_not_move(gap, &flip),
+        (FlipLook::NotAsked(flip), Look::NotAsked(sweep)) if flip.id != "alone" && flip.id != "closed" => {
+            Standing::Wants(vec![flip, sweep])
+        }
+        (FlipLook::NotAsked(probe), _) | (FlipLook::Shown(_), Look::NotAsked(probe)) => Standing::Wants(vec![probe]),
+        (FlipLook::Shown(flip), Look::Missing(why)) => judge(gap, &flip, Err(why)),
+        (FlipLook::Shown(flip), Look::Shown(first_byte)) => judge(gap, &flip, Ok(first_byte)),
+    })
 }
 
 /// The slow side has chosen ChaCha20 where the fast one uses AES, as libraries do that find no AES instructions. Both

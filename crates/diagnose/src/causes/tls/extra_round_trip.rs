@@ -24,91 +24,84 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct ExtraRoundTrip;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for ExtraRoundTrip {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let http = needs_http(gap)?;
+    needs_tls(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let version = |side| gap.text(side, web::TLS_VERSION);
+    let [of_slow, of_fast] = of_both(gap, "the TLS versions of both sides are not known", version)?;
+    let older = of_slow == "1.2" && of_fast == "1.3";
+    let chain = |side| gap.count(side, web::CHAIN_BYTES);
+    let longer = match (chain(gap.slow), chain(gap.fast)) {
+        (Some(slow), Some(fast)) => slow > FIRST_FLIGHT_BYTES && fast <= FIRST_FLIGHT_BYTES,
+        _ => false,
+    };
+    let shown = |side, version: &str| {
+        let chain = chain(side)
+            .map_or_else(String::new, |bytes| format!(" with a certificate chain of {}", format_bytes(bytes as f64)));
+        format!("TLS {}{chain}", sanitize_line(version))
+    };
+    let facts = format!("{slow} speaks {}, {fast} {}", shown(gap.slow, of_slow), shown(gap.fast, of_fast));
+    if !older && !longer {
+        return Err(Standing::RuledOut(gap.first_contact(format!("{facts}: as many round trips"))));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let http = needs_http(gap)?;
-        needs_tls(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let version = |side| gap.text(side, web::TLS_VERSION);
-        let [of_slow, of_fast] = of_both(gap, "the TLS versions of both sides are not known", version)?;
-        let older = of_slow == "1.2" && of_fast == "1.3";
-        let chain = |side| gap.count(side, web::CHAIN_BYTES);
-        let longer = match (chain(gap.slow), chain(gap.fast)) {
-            (Some(slow), Some(fast)) => slow > FIRST_FLIGHT_BYTES && fast <= FIRST_FLIGHT_BYTES,
-            _ => false,
-        };
-        let shown = |side, version: &str| {
-            let chain = chain(side).map_or_else(String::new, |bytes| {
-                format!(" with a certificate chain of {}", format_bytes(bytes as f64))
-            });
-            format!("TLS {}{chain}", sanitize_line(version))
-        };
-        let facts = format!("{slow} speaks {}, {fast} {}", shown(gap.slow, of_slow), shown(gap.fast, of_fast));
-        if !older && !longer {
-            return Err(Standing::RuledOut(gap.first_contact(format!("{facts}: as many round trips"))));
-        }
-        needs_handshakes(gap, http)?;
-        let reference = reference(gap)?;
-        if reference.slow.resumed_share.is_some_and(|share| share >= 0.75) {
-            let text =
-                format!("{facts}, but most handshakes with {slow} are resumed, which takes one round trip in any case");
-            return Err(Standing::RuledOut(gap.evidence(reference, text)));
-        }
-        needs_gap_alone(gap, Some(&facts))?;
-
-        let trips = f64::from(u8::from(older) + u8::from(longer));
-        let (Some(trip_ns), Some((tls_ns, _))) = (round_trip_ns(reference), tls_difference(reference)) else {
-            let text = format!("{facts}, but how long a round trip and the handshakes take is not known");
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
-        };
-        let Some(share) = share_of_log(reference, (trips * trip_ns).min(tls_ns)) else {
-            let text = format!("{facts}, but what that is worth is not known");
-            return Err(Standing::Undecided(gap.evidence(reference, text)));
-        };
-        let counted = format!(
-            "a round trip to {slow} takes {} (connect), its handshakes {} more than {fast}'s",
-            format_duration_ns(trip_ns),
-            format_duration_ns(tls_ns.max(0.0))
-        );
-        if share < Flip::NOTEWORTHY {
-            let line = gap.evidence(reference, format!("{facts}, but {counted}"));
-            return Err(short_trips(gap, reference, line, trips * trip_ns, tls_ns, older));
-        }
-        let told = |by: String| Told {
-            summary: format!(
-                "{slow}'s handshakes take a further round trip of {}: {facts}. {by}",
-                format_duration_ns(trip_ns)
-            ),
-            remedy: remedy(&slow, older),
-            facts: vec![gap.first_contact(facts.clone()), gap.evidence(reference, counted.clone())],
-            further: Vec::new(),
-        };
-        // Nothing shortens a foreign chain; and where TLS 1.2 cannot be forced, the count is what there is.
-        let by_count = |why: Option<String>| {
-            let mut told = told(format!("That is {:.0} % of the gap.", 100.0 * share));
-            told.further.extend(why.map(|why| gap.not_measured(format!("not shown by a flip: {why}"))));
-            fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)
-        };
-        if !older {
-            return Ok(by_count(None));
-        }
-        Ok(match gap.flip(TLS_12) {
-            FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
-            FlipLook::Missing(why) => by_count(Some(why)),
-            FlipLook::Shown(flip) if !flip.moved() => did_not_move(gap, &flip),
-            FlipLook::Shown(flip) => {
-                let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-                let by = format!("With TLS 1.2 on both, {} of the gap is gone.", flip.percent());
-                fit(gap, &ENTRY, &flip, confidence, told(by))
-            }
-        })
+    needs_handshakes(gap, http)?;
+    let reference = reference(gap)?;
+    if reference.slow.resumed_share.is_some_and(|share| share >= 0.75) {
+        let text =
+            format!("{facts}, but most handshakes with {slow} are resumed, which takes one round trip in any case");
+        return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }
+    needs_gap_alone(gap, Some(&facts))?;
+
+    let trips = f64::from(u8::from(older) + u8::from(longer));
+    let (Some(trip_ns), Some((tls_ns, _))) = (round_trip_ns(reference), tls_difference(reference)) else {
+        let text = format!("{facts}, but how long a round trip and the handshakes take is not known");
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    };
+    let Some(share) = share_of_log(reference, (trips * trip_ns).min(tls_ns)) else {
+        let text = format!("{facts}, but what that is worth is not known");
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    };
+    let counted = format!(
+        "a round trip to {slow} takes {} (connect), its handshakes {} more than {fast}'s",
+        format_duration_ns(trip_ns),
+        format_duration_ns(tls_ns.max(0.0))
+    );
+    if share < Flip::NOTEWORTHY {
+        let line = gap.evidence(reference, format!("{facts}, but {counted}"));
+        return Err(short_trips(gap, reference, line, trips * trip_ns, tls_ns, older));
+    }
+    let told = |by: String| Told {
+        summary: format!(
+            "{slow}'s handshakes take a further round trip of {}: {facts}. {by}",
+            format_duration_ns(trip_ns)
+        ),
+        remedy: remedy(&slow, older),
+        facts: vec![gap.first_contact(facts.clone()), gap.evidence(reference, counted.clone())],
+        further: Vec::new(),
+    };
+    // Nothing shortens a foreign chain; and where TLS 1.2 cannot be forced, the count is what there is.
+    let by_count = |why: Option<String>| {
+        let mut told = told(format!("That is {:.0} % of the gap.", 100.0 * share));
+        told.further.extend(why.map(|why| gap.not_measured(format!("not shown by a flip: {why}"))));
+        fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)
+    };
+    if !older {
+        return Ok(by_count(None));
+    }
+    Ok(match gap.flip(TLS_12) {
+        FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
+        FlipLook::Missing(why) => by_count(Some(why)),
+        FlipLook::Shown(flip) if !flip.moved() => did_not_move(gap, &flip),
+        FlipLook::Shown(flip) => {
+            let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+            let by = format!("With TLS 1.2 on both, {} of the gap is gone.", flip.percent());
+            fit(gap, &ENTRY, &flip, confidence, told(by))
+        }
+    })
 }
 
 /// How it stands where further round trips are short. The kernel answers who connects; the handshake is the server's own, and

@@ -24,47 +24,41 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct LargeKey;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for LargeKey {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    needs_tls(gap)?;
+    let key = |side| gap.fact(side, CertificateKey::of);
+    let [of_slow, of_fast] = of_both(gap, "the certificate keys of both sides are not known", key)?;
+    let [shown_slow, shown_fast] = [&of_slow, &of_fast].map(|key| sanitize_line(&key.to_string()));
+    let keys = format!("{slow}'s certificate key is {shown_slow}, {fast}'s {shown_fast}");
+    if of_slow == of_fast {
+        return Err(Standing::RuledOut(gap.first_contact(keys)));
+    }
+    match is_dearer(&of_slow, &of_fast) {
+        Some(false) => {
+            return Err(Standing::RuledOut(gap.first_contact(format!("{keys}: that is not the dearer one"))));
+        }
+        Some(true) => {}
+        None if [&of_slow, &of_fast].into_iter().all(is_known) => {}
+        None => return Err(Standing::Undecided(gap.first_contact(keys))),
+    }
+    if let Some(standing) = without_full_handshakes(gap, &slow) {
+        return Err(standing);
     }
 
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        needs_tls(gap)?;
-        let key = |side| gap.fact(side, CertificateKey::of);
-        let [of_slow, of_fast] = of_both(gap, "the certificate keys of both sides are not known", key)?;
-        let [shown_slow, shown_fast] = [&of_slow, &of_fast].map(|key| sanitize_line(&key.to_string()));
-        let keys = format!("{slow}'s certificate key is {shown_slow}, {fast}'s {shown_fast}");
-        if of_slow == of_fast {
-            return Err(Standing::RuledOut(gap.first_contact(keys)));
-        }
-        match is_dearer(&of_slow, &of_fast) {
-            Some(false) => {
-                return Err(Standing::RuledOut(gap.first_contact(format!("{keys}: that is not the dearer one"))));
-            }
-            Some(true) => {}
-            None if [&of_slow, &of_fast].into_iter().all(is_known) => {}
-            None => return Err(Standing::Undecided(gap.first_contact(keys))),
-        }
-        if let Some(standing) = without_full_handshakes(gap, &slow) {
-            return Err(standing);
-        }
-
-        Ok(match gap.flip(RESUMED) {
+    Ok(match gap.flip(RESUMED) {
+        FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
+        FlipLook::Shown(resumed) => weigh_both(gap, &resumed, &keys),
+        FlipLook::Missing(no_resumption) => match gap.flip(KEPT) {
             FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
-            FlipLook::Shown(resumed) => weigh_both(gap, &resumed, &keys),
-            FlipLook::Missing(no_resumption) => match gap.flip(KEPT) {
-                FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
-                FlipLook::Shown(kept) => judge(gap, &kept, &keys),
-                FlipLook::Missing(not_kept) => {
-                    Standing::Undecided(gap.not_measured(format!("{keys}, but {no_resumption}, and {not_kept}")))
-                }
-            },
-        })
-    }
+            FlipLook::Shown(kept) => judge(gap, &kept, &keys),
+            FlipLook::Missing(not_kept) => {
+                Standing::Undecided(gap.not_measured(format!("{keys}, but {no_resumption}, and {not_kept}")))
+            }
+        },
+    })
 }
 
 /// Whether a signature with the first key costs more than one with the second, on any CPU and by any library; `None`

@@ -34,133 +34,119 @@ static ENTRY: CauseEntry = CauseEntry {
 /// longer for its records wakes a reader for more of them.
 const OWN_CODE: f64 = 1.5;
 
-pub(super) struct NoAsm;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for NoAsm {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
-    }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        needs_tls(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
-        let library = |side| assembly(gap, side).or_else(|| measured(gap, side));
-        let Some(of_slow) = library(gap.slow) else {
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    needs_tls(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
+    let library = |side| assembly(gap, side).or_else(|| measured(gap, side));
+    let Some(of_slow) = library(gap.slow) else {
+        return open(format!(
+            "how {slow}'s TLS library was built is not known: from outside a slower CPU looks the same"
+        ));
+    };
+    if !of_slow.missing {
+        if let Some(other) = other_tls_library(gap) {
             return open(format!(
-                "how {slow}'s TLS library was built is not known: from outside a slower CPU looks the same"
+                "{slow}'s libcrypto holds assembly ({}), but its server has {other} as well, and which of them encrypts \
+                 is not known",
+                of_slow.told
             ));
-        };
-        if !of_slow.missing {
-            if let Some(other) = other_tls_library(gap) {
-                return open(format!(
-                    "{slow}'s libcrypto holds assembly ({}), but its server has {other} as well, and which of them encrypts \
-                     is not known",
-                    of_slow.told
-                ));
-            }
-            let text = format!("{slow}'s libcrypto holds assembly ({})", of_slow.told);
-            return Err(Standing::RuledOut(gap.on_host(text, by_hand::assembly(gap, gap.slow))));
         }
-        let of_fast = library(gap.fast);
-        if of_fast.as_ref().is_some_and(|library| library.missing) {
-            return Err(Standing::RuledOut(holds_none(gap, "neither libcrypto holds assembly".to_owned())));
+        let text = format!("{slow}'s libcrypto holds assembly ({})", of_slow.told);
+        return Err(Standing::RuledOut(gap.on_host(text, by_hand::assembly(gap, gap.slow))));
+    }
+    let of_fast = library(gap.fast);
+    if of_fast.as_ref().is_some_and(|library| library.missing) {
+        return Err(Standing::RuledOut(holds_none(gap, "neither libcrypto holds assembly".to_owned())));
+    }
+    let Some(of_fast) = of_fast else {
+        return open(format!("{slow}'s libcrypto holds no assembly; how {fast}'s was built is not known"));
+    };
+    let reference = reference(gap)?;
+    let facts = format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", of_slow.version, of_fast.told);
+    let twins = match gap.on_twins(TwinChange::SystemLibcrypto) {
+        Twins::NotAllowed => None,
+        Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
+        Twins::Told(twins) if twins.acquits() => {
+            let text =
+                format!("{slow}'s libcrypto holds no assembly, but the gap is there with the system's own as well");
+            return Err(Standing::RuledOut(gap.on_host(text, None)));
         }
-        let Some(of_fast) = of_fast else {
-            return open(format!("{slow}'s libcrypto holds no assembly; how {fast}'s was built is not known"));
-        };
-        let reference = reference(gap)?;
-        let facts =
-            format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", of_slow.version, of_fast.told);
-        let twins = match gap.on_twins(TwinChange::SystemLibcrypto) {
-            Twins::NotAllowed => None,
-            Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
-            Twins::Told(twins) if twins.acquits() => {
+        // Nothing but the library was exchanged: what the machines and ciphers tell is not needed any more.
+        Twins::Told(twins) if twins.confirms() => return Ok(exchanged(gap, twins, facts)),
+        Twins::Told(twins) => Some(twins),
+    };
+    let demands = demands(gap)?;
+    let Some(on_fast) = demands.fast else { return open(format!("the machine of {fast} was not read")) };
+    let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
+        return open("what the servers' processes spend is not known".to_owned());
+    };
+    let spent = format!(
+        "a request takes {} of CPU in {slow}'s own code and {} in the kernel, in {fast}'s {} and {}",
+        format_duration_ns(by_slow.user_ns),
+        format_duration_ns(by_slow.system_ns),
+        format_duration_ns(by_fast.user_ns),
+        format_duration_ns(by_fast.system_ns)
+    );
+    if by_fast.system_ns <= 0.0 {
+        return open(format!("{slow}'s libcrypto holds no assembly, but {spent}: how slow its CPU is is not known"));
+    }
+    let slower = OWN_CODE * (by_slow.system_ns / by_fast.system_ns).max(1.0);
+    // That its CPU is slower as well is what nobody is to be accused for, and nothing to be acquitted by.
+    let further =
+        FurtherCpu { least_ns: by_slow.user_ns - slower * by_fast.user_ns, most_ns: by_slow.user_ns - by_fast.user_ns };
+    let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
+    let spent = format!("{spent}{}", told_waiting(gap, &demands));
+    let share = worth.noteworthy(gap.on_host(
+        format!("{slow}'s libcrypto holds no assembly, but {spent}"),
+        Some(by_hand::cpu_time(gap, gap.slow)),
+    ))?;
+    // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
+    let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
+    if encrypts && gap.text(gap.slow, web::TLS_CIPHER).is_some_and(|cipher| cipher.contains("AES")) {
+        match gap.look(CHACHA20) {
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Shown(chacha) if chacha.log.low() <= gap.case.margin_log() => {
                 let text =
-                    format!("{slow}'s libcrypto holds no assembly, but the gap is there with the system's own as well");
-                return Err(Standing::RuledOut(gap.on_host(text, None)));
+                    format!("{slow}'s libcrypto holds no assembly, but {}: {}", CHACHA20.phrase(), gap.tell(&chacha));
+                return Err(Standing::Undecided(gap.evidence(&chacha, text)));
             }
-            // Nothing but the library was exchanged: what the machines and ciphers tell is not needed any more.
-            Twins::Told(twins) if twins.confirms() => return Ok(exchanged(gap, twins, facts)),
-            Twins::Told(twins) => Some(twins),
-        };
-        let demands = demands(gap)?;
-        let Some(on_fast) = demands.fast else { return open(format!("the machine of {fast} was not read")) };
-        let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
-            return open("what the servers' processes spend is not known".to_owned());
-        };
-        let spent = format!(
-            "a request takes {} of CPU in {slow}'s own code and {} in the kernel, in {fast}'s {} and {}",
-            format_duration_ns(by_slow.user_ns),
-            format_duration_ns(by_slow.system_ns),
-            format_duration_ns(by_fast.user_ns),
-            format_duration_ns(by_fast.system_ns)
-        );
-        if by_fast.system_ns <= 0.0 {
-            return open(format!(
-                "{slow}'s libcrypto holds no assembly, but {spent}: how slow its CPU is is not known"
-            ));
+            Look::Shown(_) | Look::Missing(_) => {}
         }
-        let slower = OWN_CODE * (by_slow.system_ns / by_fast.system_ns).max(1.0);
-        // That its CPU is slower as well is what nobody is to be accused for, and nothing to be acquitted by.
-        let further = FurtherCpu {
-            least_ns: by_slow.user_ns - slower * by_fast.user_ns,
-            most_ns: by_slow.user_ns - by_fast.user_ns,
-        };
-        let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
-        let spent = format!("{spent}{}", told_waiting(gap, &demands));
-        let share = worth.noteworthy(gap.on_host(
-            format!("{slow}'s libcrypto holds no assembly, but {spent}"),
-            Some(by_hand::cpu_time(gap, gap.slow)),
-        ))?;
-        // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
-        let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
-        if encrypts && gap.text(gap.slow, web::TLS_CIPHER).is_some_and(|cipher| cipher.contains("AES")) {
-            match gap.look(CHACHA20) {
-                Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-                Look::Shown(chacha) if chacha.log.low() <= gap.case.margin_log() => {
-                    let text = format!(
-                        "{slow}'s libcrypto holds no assembly, but {}: {}",
-                        CHACHA20.phrase(),
-                        gap.tell(&chacha)
-                    );
-                    return Err(Standing::Undecided(gap.evidence(&chacha, text)));
-                }
-                Look::Shown(_) | Look::Missing(_) => {}
-            }
-        }
-        let mut further = vec![gap.on_host(spent.clone(), Some(by_hand::cpu_time(gap, gap.slow)))];
-        match gap.lens(gap.slow) {
-            LensLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            LensLook::Shown(reading) => match &reading.assembly {
-                Assembly::Present => {
-                    let text = format!(
-                        "{slow}'s libcrypto names no assembly, but masks of CPU features slow it down: it has some"
-                    );
-                    return Err(Standing::RuledOut(gap.on_lens(reading, text)));
-                }
-                Assembly::Absent => {
-                    let text = format!("{slow}'s libcrypto measured alone: no mask of CPU features changes anything");
-                    further.push(gap.on_lens(reading, text));
-                }
-                Assembly::Unknown(_) => {}
-            },
-            LensLook::Missing(_) => {}
-        }
-        further.extend(twins.map(|twins| twins.evidence).unwrap_or_default());
-        let told = Told {
-            summary: format!(
-                "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time{} is worth {:.0} % of \
-                 the gap.",
-                worth.and_waiting(),
-                100.0 * share
-            ),
-            remedy: remedy(gap),
-            facts: vec![holds_none(gap, facts)],
-            further,
-        };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
     }
+    let mut further = vec![gap.on_host(spent.clone(), Some(by_hand::cpu_time(gap, gap.slow)))];
+    match gap.lens(gap.slow) {
+        LensLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        LensLook::Shown(reading) => match &reading.assembly {
+            Assembly::Present => {
+                let text = format!(
+                    "{slow}'s libcrypto names no assembly, but masks of CPU features slow it down: it has some"
+                );
+                return Err(Standing::RuledOut(gap.on_lens(reading, text)));
+            }
+            Assembly::Absent => {
+                let text = format!("{slow}'s libcrypto measured alone: no mask of CPU features changes anything");
+                further.push(gap.on_lens(reading, text));
+            }
+            Assembly::Unknown(_) => {}
+        },
+        LensLook::Missing(_) => {}
+    }
+    further.extend(twins.map(|twins| twins.evidence).unwrap_or_default());
+    let told = Told {
+        summary: format!(
+            "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time{} is worth {:.0} % of \
+             the gap.",
+            worth.and_waiting(),
+            100.0 * share
+        ),
+        remedy: remedy(gap),
+        facts: vec![holds_none(gap, facts)],
+        further,
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
 /// What the lens measured, where somebody has looked.

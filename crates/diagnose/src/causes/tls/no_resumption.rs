@@ -19,63 +19,57 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) struct NoResumption;
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
-impl Cause for NoResumption {
-    fn entry(&self) -> &'static CauseEntry {
-        &ENTRY
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let http = needs_http(gap)?;
+    needs_tls(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    if !http.tls.resumption {
+        let text = "the plan itself resumes no sessions".to_owned();
+        return Err(Standing::RuledOut(gap.at_reference(text)));
     }
-
-    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let http = needs_http(gap)?;
-        needs_tls(gap)?;
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if !http.tls.resumption {
-            let text = "the plan itself resumes no sessions".to_owned();
-            return Err(Standing::RuledOut(gap.at_reference(text)));
-        }
-        needs_handshakes(gap, http)?;
-        if gap.reused_share(gap.fast).is_some_and(|share| share >= 0.9) {
-            let text = format!("{fast} keeps its connections, so whether it resumes sessions was hardly seen");
-            return Err(Standing::Undecided(gap.at_reference(text)));
-        }
-        let [by_slow, by_fast] =
-            of_both(gap, "how many handshakes were resumed is not known", |side| resumed_share(gap, side))?;
-        let shares = format!(
-            "{:.0} % of the handshakes with {slow} are resumed, {:.0} % of those with {fast}",
-            100.0 * by_slow,
-            100.0 * by_fast
-        );
-        // What makes less than a quarter of the handshakes dearer makes hardly a quarter of a gap.
-        if by_fast - by_slow < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.at_reference(shares)));
-        }
-        let flip = shown_flip(gap, UNRESUMED)?;
-        if !flip.moved() {
-            if [web::CERTIFICATE_KEY, web::TLS_VERSION, web::TLS_GROUP].into_iter().all(|name| same(gap, name)) {
-                return Err(did_not_move(gap, &flip));
-            }
-            let text = format!("{}, but full handshakes cost the two different amounts", gap.tell_flip(&flip));
-            return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
-        }
-        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        let told = Told {
-            summary: format!(
-                "{slow} makes clients that come back go through a full handshake: {shares}. With full handshakes on both, \
-                 {} of the gap is gone.",
-                flip.percent()
-            ),
-            remedy: format!(
-                "Let {slow} resume sessions: nginx `ssl_session_tickets on` and `ssl_session_cache shared:SSL:10m`; Apache \
-                 `SSLSessionTickets on` and `SSLSessionCache shmcb:...`; HAProxy without `no-tls-tickets`. Several servers \
-                 behind one name need the same ticket keys. `openssl s_client -connect HOST:PORT -reconnect` says \
-                 \"Reused\" when it does."
-            ),
-            facts: vec![gap.at_reference(shares)],
-            further: Vec::new(),
-        };
-        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    needs_handshakes(gap, http)?;
+    if gap.reused_share(gap.fast).is_some_and(|share| share >= 0.9) {
+        let text = format!("{fast} keeps its connections, so whether it resumes sessions was hardly seen");
+        return Err(Standing::Undecided(gap.at_reference(text)));
     }
+    let [by_slow, by_fast] =
+        of_both(gap, "how many handshakes were resumed is not known", |side| resumed_share(gap, side))?;
+    let shares = format!(
+        "{:.0} % of the handshakes with {slow} are resumed, {:.0} % of those with {fast}",
+        100.0 * by_slow,
+        100.0 * by_fast
+    );
+    // What makes less than a quarter of the handshakes dearer makes hardly a quarter of a gap.
+    if by_fast - by_slow < Flip::NOTEWORTHY {
+        return Err(Standing::RuledOut(gap.at_reference(shares)));
+    }
+    let flip = shown_flip(gap, UNRESUMED)?;
+    if !flip.moved() {
+        if [web::CERTIFICATE_KEY, web::TLS_VERSION, web::TLS_GROUP].into_iter().all(|name| same(gap, name)) {
+            return Err(did_not_move(gap, &flip));
+        }
+        let text = format!("{}, but full handshakes cost the two different amounts", gap.tell_flip(&flip));
+        return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
+    }
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    let told = Told {
+        summary: format!(
+            "{slow} makes clients that come back go through a full handshake: {shares}. With full handshakes on both, \
+             {} of the gap is gone.",
+            flip.percent()
+        ),
+        remedy: format!(
+            "Let {slow} resume sessions: nginx `ssl_session_tickets on` and `ssl_session_cache shared:SSL:10m`; Apache \
+             `SSLSessionTickets on` and `SSLSessionCache shmcb:...`; HAProxy without `no-tls-tickets`. Several servers \
+             behind one name need the same ticket keys. `openssl s_client -connect HOST:PORT -reconnect` says \
+             \"Reused\" when it does."
+        ),
+        facts: vec![gap.at_reference(shares)],
+        further: Vec::new(),
+    };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told))
 }
 
 /// Share of a side's handshakes that were resumed, under the reference's treatment.

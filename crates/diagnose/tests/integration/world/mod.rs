@@ -9,11 +9,27 @@ use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::{
     AddressRange, Arrival, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand, HttpPlan,
-    LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome,
-    SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls, TlsVersion, TwinReading, Variation, Verdict,
-    WorkloadPlan, web,
+    LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade, PairVerdict, Phase, Plan, Probe,
+    ProbeOutcome, SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls, TlsVersion, TwinReading, Variation,
+    Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
+
+/// B against A, with the ratio and its interval.
+pub fn pair(metric: Metric, call: Call, [ratio, low, high]: [f64; 3]) -> PairVerdict {
+    PairVerdict {
+        baseline: "A".to_owned(),
+        target: "B".to_owned(),
+        metric,
+        call,
+        ratio: Some(ratio),
+        low: Some(low),
+        high: Some(high),
+        confidence: 0.95,
+        slots: 24,
+        by_whole: false,
+    }
+}
 
 /// What a server costs. Times in ns of a CPU of factor 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -594,14 +610,7 @@ impl World {
                 PairVerdict {
                     baseline: self.plan.targets[0].name.clone(),
                     target: self.plan.targets[index].name.clone(),
-                    metric,
-                    call,
-                    ratio: Some(ratio),
-                    low: Some(low),
-                    high: Some(high),
-                    confidence: 0.95,
-                    slots: 24,
-                    by_whole: false,
+                    ..pair(metric, call, [ratio, low, high])
                 }
             })
             .collect()
@@ -615,23 +624,13 @@ impl World {
             return later.answer(probe, dice);
         }
         if self.unavailable.contains(&probe.id) || probe.below.is_some() {
-            let unavailable = Some("B refused".to_owned());
-            return ProbeOutcome {
-                probe,
-                pairs: vec![],
-                targets: vec![],
-                demands: vec![],
-                lens: None,
-                twin: None,
-                doubts: vec![],
-                unavailable,
-            };
+            let unavailable = Some(NotMade::Because("B refused".to_owned()));
+            return ProbeOutcome { unavailable, ..ProbeOutcome::of(probe) };
         }
         if let Some(target) = probe.lens_of {
             let lens = self.lenses.get(target).cloned().flatten();
-            let unavailable = lens.is_none().then(|| "it could not be loaded".to_owned());
-            let (pairs, targets, demands, doubts) = Default::default();
-            return ProbeOutcome { probe, pairs, targets, demands, lens, twin: None, doubts, unavailable };
+            let unavailable = lens.is_none().then(|| NotMade::Because("it could not be loaded".to_owned()));
+            return ProbeOutcome { lens, unavailable, ..ProbeOutcome::of(probe) };
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
@@ -643,7 +642,7 @@ impl World {
         let short = Doubt { id: DoubtId::ShortSlots, target: None, text: "1.0 requests in a slot".to_owned() };
         let doubts = if self.short_slots { vec![short] } else { vec![] };
         let twin = self.of_twins.clone().filter(|_| probe.variation.twin.is_some());
-        ProbeOutcome { targets, pairs, demands, lens: None, twin, doubts, unavailable: None, probe }
+        ProbeOutcome { targets, pairs, demands, twin, doubts, ..ProbeOutcome::of(probe) }
     }
 
     /// What a server's machine does in some slots.
@@ -692,18 +691,14 @@ impl World {
         loop {
             let case_below = below.as_ref().map(|below| below.case(budget_left_ns));
             let case = Case {
-                plan: &self.plan,
-                verdict: &verdict,
-                first_contact: &first_contact,
-                comparison: &comparison,
                 hosts: &hosts,
                 twins: &self.twins,
-                most_copied_bytes: None,
                 sources: self.sources.as_deref().map_err(String::as_str),
                 round_ops: self.round_ops,
                 outcomes: &outcomes,
                 below: case_below.as_ref(),
                 budget_left_ns,
+                ..Case::of(&self.plan, &verdict, &first_contact, &comparison)
             };
             let step = next_naming(&case, |_| true);
             assert_eq!(step, next_naming(&case, |_| true), "the same case, another answer");

@@ -30,19 +30,7 @@ pub(crate) fn open_loop(rate_per_s: f64, duration_ns: Nanos) -> SlotOrder {
 }
 
 pub(crate) fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
-    SlotOrder {
-        kind,
-        duration_ns,
-        ops,
-        connect_timeout_ns: PATIENCE_NS,
-        op_timeout_ns: PATIENCE_NS,
-        grace_ns: PATIENCE_NS,
-        seed: 7,
-        stages: Vec::new(),
-        deadline_ns: None,
-        polling_workers: 0,
-        polling_gives_way: true,
-    }
+    SlotOrder { duration_ns, ops, seed: 7, ..SlotOrder::of(kind, PATIENCE_NS) }
 }
 
 pub(crate) fn plain() -> Ruler {

@@ -12,17 +12,7 @@ pub(crate) const TRIED: Schema = Schema {
     shared_lane: Noun { one: "lane", many: "lanes" },
     phases: &[WAIT],
     failures: &[TIMEOUT, LOST],
-    bytes: "bytes read",
-    facts_title: "Hats",
-    facts: &[],
-    params: &[],
-    runs_targets: false,
-    reaches: &[],
-    threads: duel_model::Threads::OfDuel,
-    depth: None,
-    counters: &[],
-    parts: None,
-    held_back: None,
+    ..duel_model::null::SCHEMA
 }
 .sound();
 pub(crate) const WAIT: Phase = Phase::at(0, "wait", When::Each);
@@ -33,17 +23,5 @@ pub(crate) const LOST: FailureKind = FailureKind::at(1, "lost", Meaning::Lost);
 const PATIENCE_NS: Nanos = 20 * SECOND_NS;
 
 pub(crate) fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
-    SlotOrder {
-        kind,
-        duration_ns,
-        ops,
-        connect_timeout_ns: PATIENCE_NS,
-        op_timeout_ns: PATIENCE_NS,
-        grace_ns: PATIENCE_NS,
-        seed: 3,
-        stages: Vec::new(),
-        deadline_ns: None,
-        polling_workers: 0,
-        polling_gives_way: true,
-    }
+    SlotOrder { duration_ns, ops, seed: 3, ..SlotOrder::of(kind, PATIENCE_NS) }
 }

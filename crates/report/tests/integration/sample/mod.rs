@@ -156,17 +156,11 @@ fn slot(
         .collect();
     Slot {
         index,
-        target,
-        role,
         block,
         repeat,
-        turns: Vec::new(),
-        treatment: None,
-        start: None,
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_000,
         offset_ns: u64::from(index) * SECOND_NS,
         elapsed_ns,
-        offered_per_s: None,
         tally,
         series: Series { interval_ns: INTERVAL, intervals },
         audit: GeneratorAudit {
@@ -193,7 +187,7 @@ fn slot(
             seen.0.retain(|name, _| name != web::STATUS && name != web::BODY_BYTES);
             seen
         }),
-        died_ns: None,
+        ..Slot::empty(target, role)
     }
 }
 
@@ -441,25 +435,23 @@ fn machine(at_ms: &[u64]) -> HostRecord {
     }
 }
 
+fn probe(id: &str, question: &str, variation: Variation) -> Probe {
+    Probe {
+        id: id.into(),
+        question: question.into(),
+        variation,
+        budget_ns: 8 * SECOND_NS,
+        reads_hosts: false,
+        lens_of: None,
+        below: None,
+    }
+}
+
 /// Why B of [`slower`] is slower.
 pub fn explained() -> Explanation {
     let outcome = |id: &str, question: &str, unavailable: Option<&str>| ProbeOutcome {
-        probe: Probe {
-            id: id.into(),
-            question: question.into(),
-            variation: Variation::default(),
-            budget_ns: 8 * SECOND_NS,
-            reads_hosts: false,
-            lens_of: None,
-            below: None,
-        },
-        pairs: vec![],
-        targets: vec![],
-        demands: vec![],
-        lens: None,
-        twin: None,
-        doubts: vec![],
-        unavailable: unavailable.map(str::to_owned),
+        unavailable: unavailable.map(|why| NotMade::Because(why.to_owned())),
+        ..ProbeOutcome::of(probe(id, question, Variation::default()))
     };
     Explanation {
         findings: vec![
@@ -588,40 +580,15 @@ pub fn why() -> Explanation {
         ..TargetObservation::default()
     };
     let made = ProbeOutcome {
-        probe: Probe {
-            id: "cipher-chacha20".into(),
-            question: "Does the gap depend on AES?".into(),
-            variation,
-            budget_ns: 8 * SECOND_NS,
-            reads_hosts: false,
-            lens_of: None,
-            below: None,
-        },
         pairs: vec![pair("B", Metric::Rate, Call::Equivalent, Some([0.998, 0.991, 1.006]))],
         targets: vec![observation("A", 11_000_000.0), observation("B", 11_022_000.0)],
-        demands: vec![],
-        lens: None,
-        twin: None,
         doubts: vec![doubt(DoubtId::GeneratorSaturated, None, "with ChaCha20 a worker used 97 % of its CPU")],
-        unavailable: None,
+        ..ProbeOutcome::of(probe("cipher-chacha20", "Does the gap depend on AES?", variation))
     };
+    let variation = Variation { range_bytes: Some(1), ..Variation::default() };
     let not_made = ProbeOutcome {
-        probe: Probe {
-            id: "range-1".into(),
-            question: "Is the gap paid per byte?".into(),
-            variation: Variation { range_bytes: Some(1), ..Variation::default() },
-            budget_ns: 8 * SECOND_NS,
-            reads_hosts: false,
-            lens_of: None,
-            below: None,
-        },
-        pairs: vec![],
-        targets: vec![],
-        demands: vec![],
-        lens: None,
-        twin: None,
-        doubts: vec![],
-        unavailable: Some("B answers a request for one byte with all of them".into()),
+        unavailable: Some(NotMade::Because("B answers a request for one byte with all of them".into())),
+        ..ProbeOutcome::of(probe("range-1", "Is the gap paid per byte?", variation))
     };
     let finding = |cause: &str, confidence, explains, evidence| Finding {
         cause: cause.into(),

@@ -38,22 +38,11 @@ pub(crate) fn open_plan(targets: usize) -> Plan {
 pub(crate) fn slot(block: u32, repeat: u32, target: usize, elapsed_s: f64) -> Slot {
     Slot {
         index: block * 100 + repeat * 10 + target as u32,
-        target,
-        role: SlotRole::Measured,
         block,
         repeat,
-        turns: Vec::new(),
-        treatment: None,
-        start: None,
-        started_unix_ms: 0,
-        offset_ns: 0,
         elapsed_ns: (elapsed_s * 1e9).round() as u64,
-        offered_per_s: None,
         tally: Tally { started: 1_000_000, ok: 1_000_000, ..Tally::default() },
-        series: duel_model::Series::default(),
-        audit: duel_model::GeneratorAudit::default(),
-        negotiated: None,
-        died_ns: None,
+        ..Slot::empty(target, SlotRole::Measured)
     }
 }
 

@@ -1,0 +1,112 @@
+//! Which causes look like which others, and what has to be known of the other one before a cause is named.
+//!
+//! Causes do not know each other: each asks here for those that it looks like, and how one of them stands is that one's own judgement.
+
+use super::suiting;
+use crate::cause::{CauseEntry, Standing};
+use crate::gap::Gap;
+use duel_model::{Evidence, Probe};
+
+/// What has to be known of another cause.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Must {
+    /// That it is ruled out; its probes are made for that.
+    BeRuledOut,
+    /// That it does not fit, once its probes were made: it may stay open.
+    NotFit,
+    /// That it does not fit by what is known without probes of its own.
+    NotBeSeen,
+    /// That no flip has shown it: where one has, a cause that is not confirmed is taken back.
+    NotBeShown,
+}
+
+/// Each a cause, another one that it looks like, and what has to be known of that one.
+static LIKES: [(&str, &str, Must); 15] = [
+    // What the client sees has to speak against it; what only a machine tells must not speak for it.
+    ("http.version", "http.no-keepalive", Must::BeRuledOut),
+    ("http.version", "net.delayed-ack", Must::BeRuledOut),
+    ("http.version", "cpu.traced", Must::NotFit),
+    ("http.version", "cpu.quota", Must::NotFit),
+    // Those stop a whole server, too.
+    ("app.pauses", "cpu.quota", Must::BeRuledOut),
+    ("app.pauses", "cpu.noisy-neighbour", Must::BeRuledOut),
+    ("app.pauses", "cpu.stolen", Must::BeRuledOut),
+    ("app.pauses", "mem.limit", Must::BeRuledOut),
+    // Those hold up one request and not another.
+    ("app.pauses", "net.loss", Must::NotBeSeen),
+    ("app.pauses", "http.sync-logging", Must::NotBeSeen),
+    // Whoever hands on reads and writes each byte once more.
+    ("http.no-sendfile", "net.extra-hop", Must::NotFit),
+    // Few workers let throughput level off: where it falls, requests hinder each other.
+    ("http.few-workers", "lock.contention", Must::NotFit),
+    // Whom a limit for each client holds up is served few requests at a time, or few bytes.
+    ("http.few-workers", "net.client-limit", Must::NotBeShown),
+    ("net.rate-cap", "net.client-limit", Must::NotBeShown),
+    // Settings that differ may be why, and their flip tells how much they are worth.
+    ("db.bad-plan", "db.config", Must::NotFit),
+];
+
+/// What keeps a cause from being named.
+pub(crate) enum Against {
+    /// Probes of one that it looks like have to be made first.
+    Asks(Vec<Probe>),
+    /// One that it looks like may be it; its id.
+    Stands(&'static str),
+}
+
+impl Against {
+    /// How the cause stands, which is left open where another one may be it.
+    pub(crate) fn settles(self, open: impl FnOnce(&str) -> Standing) -> Standing {
+        match self {
+            Self::Asks(probes) => Standing::Wants(probes),
+            Self::Stands(id) => open(id),
+        }
+    }
+}
+
+/// Holds a cause against each of those that it looks like, in the table's order: what rules that one out, where it has to be, or
+/// something did; else what keeps this one from being named.
+pub(crate) fn held_against<'a>(
+    gap: &'a Gap<'_>,
+    entry: &'a CauseEntry,
+) -> impl Iterator<Item = Result<Option<Evidence>, Against>> + 'a {
+    let of_cause = LIKES.iter().filter(|(cause, _, must)| *cause == entry.id && *must != Must::NotBeShown);
+    of_cause.map(|&(_, other, must)| match (standing_of(gap, other), must) {
+        (Some(Standing::Fits(_) | Standing::Suspected(_)), _) => Err(Against::Stands(other)),
+        (_, Must::NotBeSeen | Must::NotBeShown) | (None, _) => Ok(None),
+        (Some(Standing::RuledOut(by)), _) => Ok(Some(by)),
+        (Some(Standing::Wants(probes)), _) => Err(Against::Asks(probes)),
+        (Some(Standing::Undecided(_)), Must::BeRuledOut) => Err(Against::Stands(other)),
+        (Some(Standing::Undecided(_)), Must::NotFit) => Ok(None),
+    })
+}
+
+/// Whether a cause is taken back where that other one was shown.
+pub(crate) fn gives_way(entry: &CauseEntry, shown: &CauseEntry) -> bool {
+    LIKES.contains(&(entry.id, shown.id, Must::NotBeShown))
+}
+
+/// How another cause stands by its own judgement. `None`: it is none of this kind of work.
+fn standing_of(gap: &Gap<'_>, id: &str) -> Option<Standing> {
+    let cause = suiting(&gap.case).into_iter().find(|cause| cause.entry.id == id)?;
+    Some(cause.standing(gap))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::causes::all;
+
+    #[test]
+    fn each_line_is_of_two_causes_of_one_kind_of_work() {
+        for (place, (cause, other, _)) in LIKES.iter().enumerate() {
+            let kinds = |id: &str| {
+                let of_id = all().filter(|cause| cause.entry.id == id);
+                of_id.flat_map(|cause| cause.kinds).collect::<Vec<_>>()
+            };
+            let (kinds, of_other) = (kinds(cause), kinds(other));
+            assert!(kinds.iter().any(|kind| of_other.contains(kind)), "{cause} and {other}");
+            assert!(LIKES[..place].iter().all(|(a, b, _)| (a, b) != (cause, other)), "{cause} and {other} again");
+        }
+    }
+}
