@@ -59,9 +59,8 @@ pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
             outcome::say(sentence);
             return Err(bad_usage(true, sentence));
         }
-        let help =
-            Outcome::of(terminal::print_styled(&command_line::command().render_help()).map(|()| Outcome::BadUsage));
-        return Err(help);
+        // Who typed nothing wants to know what this is; the help has hundreds of lines.
+        return Err(Outcome::of(terminal::print(command_line::FIRST_STEPS).map(|()| Outcome::BadUsage)));
     }
     Ok(flags)
 }
