@@ -573,8 +573,9 @@ pub(crate) mod tests {
             flags.load.tls.insecure && flags.output.quiet && !flags.load.request.no_keepalive,
             "letters are still put together"
         );
-        let error = read(&words(None, &["http://a/", "http://b/", "--why=maybe"])).map(drop).unwrap_err();
-        assert!(usage::sentence(&error).contains("'maybe'"), "{error}");
+        let maybe = words(None, &["http://a/", "http://b/", "--why=maybe"]);
+        let error = read(&maybe).map(drop).unwrap_err();
+        assert!(usage::sentence(&error, &maybe).contains("'maybe'"), "{error}");
         let error = read(&words(None, &["http://a/", "--no-archive", "--archive", "x"])).map(drop).unwrap_err();
         assert!(!error.to_string().contains("[="), "shown as in the help: {error}");
     }

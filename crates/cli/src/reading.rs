@@ -42,7 +42,7 @@ pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
     })?;
     let flags = command_line::read(&words).map_err(|error| {
         if error.use_stderr() {
-            let sentence = usage::sentence(&error);
+            let sentence = usage::sentence(&error, &words);
             outcome::say(&sentence);
             return bad_usage(command_line::asks_for_document(&words), &sentence);
         }
