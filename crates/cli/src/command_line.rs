@@ -132,6 +132,30 @@ const EXAMPLES: &str = "Examples:\n  \
         TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.\n\
         Exit codes: 0 done, 1 could not run, or a target did not do what was asked (README), 2 bad usage, 130 interrupted.";
 
+/// What is said to who types nothing behind the program's name.
+pub(crate) const FIRST_STEPS: &str = "\
+duel: which of two systems is faster, by how much, how sure, and why
+
+Usage: duel [OPTIONS] [NAME=]URL [NAME=]URL...
+       duel COMMAND ...
+
+It loads web servers, databases, disks, networks or crypto libraries in turn and
+compares them. The first target is the baseline.
+
+Examples:
+  duel demo                                     see it work; nothing needed
+  duel https://a.example/f https://b.example/f  compare two servers
+  duel old=https://a/f new=https://b/f --why    name them, and find the cause
+  duel run https://a.example/ -c 100 -d 10s     load one server
+  duel /mnt/xfs /mnt/ext4 --op randread         compare two file systems
+  duel list; duel show last                     look at earlier runs
+
+Further:
+  duel --help          all commands and options
+  duel help run        those of one command, here 'run'
+  duel man | man -l -  the manual page
+";
+
 #[derive(Parser)]
 #[command(
     name = "duel",
@@ -549,8 +573,9 @@ pub(crate) mod tests {
             flags.load.tls.insecure && flags.output.quiet && !flags.load.request.no_keepalive,
             "letters are still put together"
         );
-        let error = read(&words(None, &["http://a/", "http://b/", "--why=maybe"])).map(drop).unwrap_err();
-        assert!(usage::sentence(&error).contains("'maybe'"), "{error}");
+        let maybe = words(None, &["http://a/", "http://b/", "--why=maybe"]);
+        let error = read(&maybe).map(drop).unwrap_err();
+        assert!(usage::sentence(&error, &maybe).contains("'maybe'"), "{error}");
         let error = read(&words(None, &["http://a/", "--no-archive", "--archive", "x"])).map(drop).unwrap_err();
         assert!(!error.to_string().contains("[="), "shown as in the help: {error}");
     }

@@ -42,7 +42,7 @@ pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
     })?;
     let flags = command_line::read(&words).map_err(|error| {
         if error.use_stderr() {
-            let sentence = usage::sentence(&error);
+            let sentence = usage::sentence(&error, &words);
             outcome::say(&sentence);
             return bad_usage(command_line::asks_for_document(&words), &sentence);
         }
@@ -59,9 +59,8 @@ pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
             outcome::say(sentence);
             return Err(bad_usage(true, sentence));
         }
-        let help =
-            Outcome::of(terminal::print_styled(&command_line::command().render_help()).map(|()| Outcome::BadUsage));
-        return Err(help);
+        // Who typed nothing wants to know what this is; the help has hundreds of lines.
+        return Err(Outcome::of(terminal::print(command_line::FIRST_STEPS).map(|()| Outcome::BadUsage)));
     }
     Ok(flags)
 }

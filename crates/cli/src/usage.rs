@@ -1,6 +1,7 @@
 //! What is said of a command line that cannot be understood: one sentence, which tells what an option wants.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
 
 /// What options that take a number want. Those that take a time, a share or a list are read in [`crate::load::meaning`].
 const NUMBERS: [(&str, &str); 6] = [
@@ -31,10 +32,37 @@ pub(crate) fn takes(option: &str, wanted: &str, typed: &str) -> String {
     format!("{option} takes {wanted}; got '{}'", duel_model::sanitize_line(typed))
 }
 
-/// A usage error in one line: what is wrong and the tip, where there is one, without the usage that follows.
-pub(crate) fn sentence(error: &clap::Error) -> String {
-    let what = wrong_number(error).or_else(|| unknown(error)).unwrap_or_else(|| in_claps_words(error));
-    format!("{what} (see duel --help)")
+/// A usage error in one line: what is wrong and the tip, where there is one, without the usage that follows; and where the help of
+/// the command is that `words`, the program's name first, were to call.
+pub(crate) fn sentence(error: &clap::Error, words: &[OsString]) -> String {
+    let (name, command) = called(words);
+    let what = wrong_number(error).or_else(|| unknown(error, &command)).unwrap_or_else(|| in_claps_words(error));
+    format!("{what} (see {name} --help)")
+}
+
+/// The command that words call, such as `duel disk files`, as far as there is one.
+fn called(words: &[OsString]) -> (String, clap::Command) {
+    let mut all = crate::command_line::command();
+    // Options of all commands reach each of them by that.
+    all.build();
+    let mut called = ("duel".to_owned(), all);
+    let mut words = words.iter().skip(1).filter_map(|word| word.to_str());
+    // Options may stand before a command, and nothing else between two.
+    let mut word = words.find(|word| called.1.find_subcommand(word).is_some());
+    while let Some(verb) = word.and_then(|word| called.1.find_subcommand(word)).cloned() {
+        called = (format!("{} {}", called.0, verb.get_name()), verb);
+        word = words.next();
+    }
+    called
+}
+
+/// The option of a command that is nearest to one that is misspelt. Less than two letters in three are another word.
+fn nearest(argument: &str, command: &clap::Command) -> Option<String> {
+    let typed = argument.strip_prefix("--")?;
+    let slips = |name: &&str| strsim::damerau_levenshtein(typed, name);
+    let is_alike = |name: &&str| slips(name) <= (name.len().min(typed.len()) / 3).max(1);
+    let names = command.get_arguments().filter(|argument| !argument.is_hide_set()).filter_map(clap::Arg::get_long);
+    names.filter(is_alike).min_by_key(slips).map(|name| format!("--{name}"))
 }
 
 /// A number that is none. Of a value that is missing altogether, clap speaks well enough.
@@ -54,7 +82,7 @@ fn wrong_number(error: &clap::Error) -> Option<String> {
 
 /// An option that does not exist, or a target too many. Clap's tip is left out where it only says how to pass the option as a
 /// value, which nobody means.
-fn unknown(error: &clap::Error) -> Option<String> {
+fn unknown(error: &clap::Error, command: &clap::Command) -> Option<String> {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -64,6 +92,9 @@ fn unknown(error: &clap::Error) -> Option<String> {
     if !argument.starts_with('-') {
         let in_run = error.get(ContextKind::Usage).is_some_and(|usage| usage.to_string().contains(" run ["));
         return in_run.then(|| format!("{found}; run loads one target, to compare two: duel URL URL"));
+    }
+    if let Some(nearest) = nearest(argument, command) {
+        return Some(format!("{found}; did you mean {nearest}?"));
     }
     if error.get(ContextKind::SuggestedArg).is_some() {
         return None;
@@ -87,7 +118,6 @@ fn in_claps_words(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsString;
 
     fn words(typed: &str) -> Vec<OsString> {
         std::iter::once("duel").chain(typed.split_whitespace()).map(OsString::from).collect()
@@ -96,24 +126,44 @@ mod tests {
     #[test]
     fn options_of_other_programs_are_told_by_their_name_here() {
         for (typed, told) in [
-            ("run http://h/ -z 3s", "unexpected argument '-z' found; how long is -d, such as -d 10s (see duel --help)"),
+            (
+                "run http://h/ -z 3s",
+                "unexpected argument '-z' found; how long is -d, such as -d 10s (see duel run --help)",
+            ),
             (
                 "http://a/ http://b/ -X POST",
                 "unexpected argument '-X' found; the method is -m, such as -m POST (see duel --help)",
             ),
-            ("run http://h/ -!", "unexpected argument '-!' found (see duel --help)"),
+            ("run http://h/ -!", "unexpected argument '-!' found (see duel run --help)"),
             (
                 "run http://a/ http://b/",
-                "unexpected argument 'http://b/' found; run loads one target, to compare two: duel URL URL (see duel --help)",
+                "unexpected argument 'http://b/' found; run loads one target, to compare two: duel URL URL (see duel run --help)",
             ),
-            ("show last last", "unexpected argument 'last' found (see duel --help)"),
+            ("show last last", "unexpected argument 'last' found (see duel show --help)"),
         ] {
-            let error = crate::command_line::matched(&words(typed)).unwrap_err();
-            assert_eq!(sentence(&error), told, "{typed}");
+            assert_eq!(told_of(typed), told, "{typed}");
         }
-        // A misspelt option is still told what it is near to.
-        let error = crate::command_line::matched(&words("run http://h/ --conections 3")).unwrap_err();
-        assert!(sentence(&error).contains("'--connections'"), "{}", sentence(&error));
+    }
+
+    fn told_of(typed: &str) -> String {
+        let words = words(typed);
+        sentence(&crate::command_line::matched(&words).unwrap_err(), &words)
+    }
+
+    #[test]
+    fn a_misspelt_option_is_told_with_the_nearest_one_and_the_help_of_its_command() {
+        for (typed, told) in [
+            (
+                "run --theads 4 http://h/",
+                "unexpected argument '--theads' found; did you mean --threads? (see duel run --help)",
+            ),
+            ("http://a/ http://b/ --wy", "unexpected argument '--wy' found; did you mean --why? (see duel --help)"),
+            ("net serve --adress x", "unexpected argument '--adress' found (see duel net serve --help)"),
+            ("-q run http://h/ --seed x", "--seed takes a whole number, such as 42; got 'x' (see duel run --help)"),
+            ("run http://h/ --nothing-like-it", "unexpected argument '--nothing-like-it' found (see duel run --help)"),
+        ] {
+            assert_eq!(told_of(typed), told, "{typed}");
+        }
     }
 
     #[test]

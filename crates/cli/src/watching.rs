@@ -95,6 +95,7 @@ impl<'a, 't> Watching<'a, 't> {
         ProgressFrame {
             elapsed_ns: view.elapsed_ns,
             total_ns: view.total_ns,
+            search: view.search.map(|search| (search.spent_ns, search.budget_ns)),
             label,
             targets: view
                 .targets

@@ -410,7 +410,7 @@ impl FileTables {
     pub fn text(&self) -> String {
         let FileTablesPlan { bytes, block, files, folders, .. } = self.plan;
         let mut text = format!(
-            "{}: a file of {} in blocks of {}, and {} files in {}\n\nOne file               bytes        rate       ops    CPU  reads came from\n",
+            "{}: a file of {} in blocks of {}, and {} files in {}\n\n",
             self.path,
             format_bytes(bytes as f64),
             format_bytes(block as f64),
@@ -421,32 +421,53 @@ impl FileTables {
                 format!("{} folders", format_count(u64::from(folders)))
             }
         );
-        for row in &self.throughputs {
-            let rate = format!("{}/s", format_bytes(row.bytes_per_s()));
-            let ops = format!("{}/s", format_count(row.per_s().round() as u64));
-            let line = format!(
-                "  {:<19} {:>7}  {rate:>10}  {ops:>9}  {:>3}  {}",
-                row.name,
+        let mut rows = vec![["One file", "bytes", "rate", "ops", "CPU", "reads came from"].map(str::to_owned)];
+        rows.extend(self.throughputs.iter().map(|row| {
+            [
+                format!("  {}", row.name),
                 format_bytes(row.bytes as f64),
+                format!("{}/s", format_bytes(row.bytes_per_s())),
+                format!("{}/s", format_count(row.per_s().round() as u64)),
                 percent(row.cpu_ns, row.took_ns),
-                row.served_from.unwrap_or("-")
-            );
-            text += line.trim_end();
-            text.push('\n');
+                row.served_from.unwrap_or("-").to_owned(),
+            ]
+        }));
+        text += &in_columns(&rows);
+        let mut rows = vec![["Many files", "file size", "create", "stat", "read", "unlink", ""].map(str::to_owned)];
+        for of_size in self.rates.chunks(4) {
+            let [first, ..] = of_size else { continue };
+            let cells = |tell: fn(&FileRate) -> String| {
+                let mut cells = of_size.iter().map(tell);
+                [(); 4].map(|()| cells.next().unwrap_or_default())
+            };
+            let from = of_size.iter().find_map(|row| row.served_from);
+            let from = from.map_or_else(String::new, |from| format!("read from {from}"));
+            let size = format_bytes(first.file_bytes as f64);
+            let [create, stat, read, unlink] = cells(|row| format!("{}/s", format_count(row.per_s().round() as u64)));
+            rows.push([format!("  {}", first.order), size, create, stat, read, unlink, from]);
+            let [create, stat, read, unlink] = cells(|row| percent(row.cpu_ns, row.took_ns));
+            rows.push(["    CPU".to_owned(), String::new(), create, stat, read, unlink, String::new()]);
         }
-        text += "\nMany files     file size      create        stat        read      unlink\n";
-        for rows in self.rates.chunks(4) {
-            let [first, ..] = rows else { continue };
-            let rates: String =
-                rows.iter().map(|row| format!("  {:>8}/s", format_count(row.per_s().round() as u64))).collect();
-            let from = rows.iter().find_map(|row| row.served_from);
-            let from = from.map_or_else(String::new, |from| format!("  read from {from}"));
-            text += &format!("  {:<12} {:>9}{rates}{from}\n", first.order, format_bytes(first.file_bytes as f64));
-            let cpus: String = rows.iter().map(|row| format!("  {:>10}", percent(row.cpu_ns, row.took_ns))).collect();
-            text += &format!("    CPU {:>16}{cpus}\n", "");
-        }
-        text
+        text.push('\n');
+        text + &in_columns(&rows)
     }
+}
+
+/// Rows below each other, the head first: names and what stands last begin together, figures end together.
+fn in_columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+            0 => format!("{cell:<width$}"),
+            last if last + 1 == N => format!("  {cell}"),
+            _ => format!("  {cell:>width$}"),
+        });
+        text += cells.collect::<String>().trim_end();
+        text.push('\n');
+    }
+    text
 }
 
 /// CPU time of all time.
@@ -458,6 +479,47 @@ fn percent(cpu_ns: u64, took_ns: u64) -> String {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn heads_end_where_their_figures_end_however_large_these_are() {
+        let one = |name, bytes: u64, ops| Throughput {
+            name,
+            ops,
+            bytes,
+            took_ns: SECOND_NS,
+            cpu_ns: 790_000_000,
+            served_from: None,
+        };
+        let many = |name, files| FileRate {
+            name,
+            order: "in order",
+            file_bytes: 0,
+            files,
+            took_ns: 1_000_000,
+            cpu_ns: 1_000_000,
+            served_from: None,
+        };
+        let tables = FileTables {
+            path: "/mnt".to_owned(),
+            plan: FileTablesPlan { bytes: 1 << 24, block: 8192, files: 500, file_bytes: vec![0], folders: 1 },
+            throughputs: vec![one("write, by character", 3_140_000, 1_566_587), one("random blocks", 4_240_000_000, 5)],
+            rates: vec![many("create", 40), many("stat", 1_111_111), many("read", 236), many("unlink", 48)],
+        };
+        assert_eq!(
+            tables.text(),
+            "\
+/mnt: a file of 16.8 MB in blocks of 8.19 kB, and 500 files in one folder
+
+One file                 bytes       rate          ops   CPU  reads came from
+  write, by character  3.14 MB  3.14 MB/s  1,566,587/s  79 %  -
+  random blocks        4.24 GB  4.24 GB/s          5/s  79 %  -
+
+Many files  file size    create             stat       read    unlink
+  in order        0 B  40,000/s  1,111,111,000/s  236,000/s  48,000/s
+    CPU                   100 %            100 %      100 %     100 %
+"
+        );
+    }
 
     #[test]
     fn all_rows_are_there_and_nothing_is_left_behind() {

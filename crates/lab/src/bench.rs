@@ -352,6 +352,7 @@ impl Bench {
                 active: spec.target,
                 // A slot is told of until it is over; one of several turns is none.
                 slot: (spec.turn.1 == 1).then_some(slot),
+                search: None,
             });
             if notices_death { pulse.feel(live, since_ns) } else { ControlFlow::Continue(()) }
         };
@@ -429,6 +430,7 @@ impl Bench {
             targets: &targets,
             active,
             slot: None,
+            search: None,
         });
     }
 

@@ -7,7 +7,7 @@ use crate::held::{self, Known};
 use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::twins::{StandIn, answers_alike};
-use crate::watch::Watcher;
+use crate::watch::{Searching, Watcher};
 use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
@@ -105,6 +105,7 @@ impl Lab {
             match step {
                 Step::Conclude(explanation) => break explanation,
                 Step::Probe(probe) => {
+                    let watcher = &mut Searching { watcher: &mut *watcher, spent_ns, budget_ns: diagnosis.budget_ns };
                     watcher.label(&probe.question);
                     let found = match ways.take() {
                         Some(found) => found,

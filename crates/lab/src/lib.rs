@@ -39,7 +39,7 @@ pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
 pub use servers::{forget_unproven_ids, port_on_this_machine, server_port};
-pub use watch::{SlotView, TargetView, View, Watcher};
+pub use watch::{SearchView, SlotView, TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};

@@ -53,6 +53,53 @@ pub struct View<'a> {
     /// The slot under way alone. [`Watcher::slot`] is told the same slot when it is over, unless it was cut short. `None`
     /// between slots.
     pub slot: Option<SlotView<'a>>,
+    /// How far the search for a cause has come that this is a probe of.
+    pub search: Option<SearchView>,
+}
+
+/// How far a search for a cause has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchView {
+    /// Load time of all probes so far, ns.
+    pub spent_ns: Nanos,
+    /// Load time that they may take at most.
+    pub budget_ns: Nanos,
+}
+
+/// Tells somebody who watches probes how far the search has come, too.
+pub(crate) struct Searching<'a> {
+    pub(crate) watcher: &'a mut dyn Watcher,
+    /// Before this probe.
+    pub(crate) spent_ns: Nanos,
+    pub(crate) budget_ns: Nanos,
+}
+
+impl Watcher for Searching<'_> {
+    fn begun(&mut self, run: &Run) {
+        self.watcher.begun(run);
+    }
+
+    fn label(&mut self, label: &str) {
+        self.watcher.label(label);
+    }
+
+    fn slot(&mut self, slot: &Slot) {
+        self.watcher.slot(slot);
+    }
+
+    fn wants_ops(&self) -> bool {
+        self.watcher.wants_ops()
+    }
+
+    fn ops(&mut self, ops: &[OpRecord]) {
+        self.watcher.ops(ops);
+    }
+
+    fn live(&mut self, view: &View<'_>) {
+        // A last slot may end a little after its time.
+        let spent_ns = (self.spent_ns + view.elapsed_ns).min(self.budget_ns);
+        self.watcher.live(&View { search: Some(SearchView { spent_ns, budget_ns: self.budget_ns }), ..*view });
+    }
 }
 
 /// How far a slot has come.
@@ -116,5 +163,37 @@ impl TargetView {
     /// Ok ops per second so far.
     pub fn rate_per_s(&self) -> Option<f64> {
         (self.load_ns > 0 && self.ok > 0).then(|| self.ok as f64 * 1e9 / self.load_ns as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_is_told_with_the_time_of_those_before_it_and_of_all() {
+        #[derive(Default)]
+        struct Seen(Vec<Option<SearchView>>);
+        impl Watcher for Seen {
+            fn live(&mut self, view: &View<'_>) {
+                self.0.push(view.search);
+            }
+        }
+        let mut seen = Seen::default();
+        let mut searching = Searching { watcher: &mut seen, spent_ns: 50, budget_ns: 60 };
+        for elapsed_ns in [3, 12] {
+            let view = View {
+                elapsed_ns,
+                total_ns: Some(6),
+                total_ops: None,
+                targets: &[],
+                active: 0,
+                slot: None,
+                search: None,
+            };
+            searching.live(&view);
+        }
+        let told = |spent_ns| Some(SearchView { spent_ns, budget_ns: 60 });
+        assert_eq!(seen.0, [told(53), told(60)]);
     }
 }

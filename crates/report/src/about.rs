@@ -14,7 +14,7 @@ pub(crate) fn about(run: &Run, verdict: &Verdict, ends_with_run: bool) -> Option
         let (anew, same): (Vec<_>, Vec<_>) = targets.iter().partition(|target| restart.of(&target.name).is_some());
         let names =
             |of: &[&duel_model::Target]| of.iter().map(|target| clean(&target.name)).collect::<Vec<_>>().join(" and ");
-        let over = format!("Over {} of {}", plural(u64::from(starts), "start"), names(&anew));
+        let over = format!("This is over {} of {}", plural(u64::from(starts), "start"), names(&anew));
         // From too few of them there is no interval.
         let has_intervals = verdict.pairs.iter().any(|pair| pair.low.is_some());
         return Some(match same.len() {
@@ -27,5 +27,5 @@ pub(crate) fn about(run: &Run, verdict: &Verdict, ends_with_run: bool) -> Option
     let is_called = verdict.pairs.iter().any(|pair| pair.call != Call::Unknown);
     let these = if targets.len() == 2 { "two".to_owned() } else { targets.len().to_string() };
     (is_called && !ends_with_run && run.plan.load.shape.stages.is_empty())
-        .then(|| format!("About these {these} processes as they run, not the {these} programs: see --restart"))
+        .then(|| format!("This is about {these} processes as they run, not about {these} programs: see --restart"))
 }

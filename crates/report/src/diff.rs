@@ -1,5 +1,7 @@
 //! Two runs beside each other: what was different, and what came out.
 
+mod options;
+
 use crate::figures::{Lengths, UNKNOWN, maybe, rate, three_digits};
 use crate::sentence::{headlines, pair_sentence};
 use crate::style::Style;
@@ -130,13 +132,17 @@ fn differences(title: &str, first: &Named, second: &Named, style: Style) -> Vec<
     lines
 }
 
-/// Every field of the plan by its path, so that no field that is added later is forgotten here.
+/// Every field of the plan, so that none that is added later is forgotten here: by the option that sets it, or else by its path.
 fn plan_facts(plan: &Plan) -> Named {
     let mut facts = Named::new();
     if let Ok(value) = serde_json::to_value(plan.shown()) {
         flatten("", &value, &mut facts);
     }
-    facts
+    // Of a comparison -d sets both.
+    if plan.targets.len() > 1 && facts.get("load.bound.duration") == facts.get("compare.max_load_ns") {
+        facts.remove("load.bound.duration");
+    }
+    facts.iter().map(|(path, value)| options::as_typed(plan, path, value)).collect()
 }
 
 fn version_facts(versions: &Versions) -> Named {

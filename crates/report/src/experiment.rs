@@ -143,7 +143,7 @@ fn about_intervals(run: &Run, experiment: &Experiment) -> String {
              err no more often than a single one."
         )
     } else {
-        format!("Intervals hold at {confidence} each by itself.")
+        format!("Each interval holds at {confidence} for itself alone.")
     }
 }
 

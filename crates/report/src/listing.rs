@@ -1,8 +1,10 @@
 //! The list of archived runs.
 
+mod targets;
+
 use crate::settings::status_word;
 use crate::style::Style;
-use crate::text::{clean, clean_whole, columns, cut_end, cut_middle, pad_right, plural};
+use crate::text::{clean, clean_whole, columns, pad_right, plural, wrap};
 use duel_model::{RunKind, RunStatus};
 
 /// What a list shows of a run.
@@ -24,7 +26,10 @@ pub struct RunRow {
     pub has_explanation: bool,
 }
 
-/// The runs as a table, in the order given; on narrow terminals two lines each.
+/// Least room for targets beside the other columns: a name, an address of IPv4 and a port. With less they get lines of their own.
+const LEAST_ROOM: usize = 24;
+
+/// The runs as a table, in the order given; on narrow terminals a few lines each.
 pub fn list(runs: &[RunRow], style: Style) -> String {
     if runs.is_empty() {
         return style.finish(&["No runs in the archive".to_owned()]);
@@ -41,13 +46,18 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
     let fixed = widths.iter().sum::<usize>() + 2 * widths.len();
     let room = style.columns().saturating_sub(fixed);
     let mut lines = Vec::new();
-    if room >= 12 {
+    if room >= LEAST_ROOM {
         let line = |row: &[String; 4], targets: &str| {
             let cells: String = row.iter().zip(widths).map(|(cell, width)| pad_right(cell, width) + "  ").collect();
             cells + targets
         };
         lines.push(line(&head, "targets"));
-        lines.extend(runs.iter().zip(&rows).map(|(run, row)| line(row, &targets(run, room))));
+        for (run, row) in runs.iter().zip(&rows) {
+            let told = targets(run, room);
+            let (first, further) = told.split_first().map_or(("", &[][..]), |(first, further)| (first, further));
+            lines.push(line(row, first));
+            lines.extend(further.iter().map(|targets| " ".repeat(fixed) + targets));
+        }
     } else {
         for (run, [id, kind, status, why]) in runs.iter().zip(&rows) {
             let when = crate::utc(run.started_unix_ms);
@@ -59,9 +69,9 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
             } else {
                 lines.extend([id.clone(), format!("  {when}")]);
             }
-            let first = format!("  {kind}, {status}, {}{why}: ", slots(run));
-            let room = style.columns().saturating_sub(columns(&first)).max(8);
-            lines.push(cut_end(&(first + &targets(run, room)), style.columns()));
+            lines.extend(wrap(&format!("{kind}, {status}, {}{why}", slots(run)), style.columns(), "  ", "  "));
+            let told = targets(run, style.columns().saturating_sub(4).max(8));
+            lines.extend(told.iter().map(|targets| format!("    {targets}")));
         }
     }
     style.finish(&lines)
@@ -80,21 +90,6 @@ fn slots(run: &RunRow) -> String {
     plural(u64::from(run.slots), "slot")
 }
 
-/// All targets in so many columns. Where they do not fit, they go without `http://`, and then each gets its part, as long as
-/// that shows anything of it.
-fn targets(run: &RunRow, room: usize) -> String {
-    /// What one of several is worth showing with.
-    const FEWEST: usize = 8;
-    let mut all: Vec<String> = run.targets.iter().map(|target| clean(target)).collect();
-    if columns(&all.join(", ")) > room {
-        all.iter_mut().for_each(|target| *target = target.replacen("http://", "", 1));
-    }
-    let together = all.join(", ");
-    let separators = 2 * all.len().saturating_sub(1);
-    let part = room.saturating_sub(separators) / all.len().max(1);
-    if columns(&together) <= room || part < FEWEST {
-        return cut_end(&together, room);
-    }
-    // Addresses begin alike; where they differ is seldom the beginning.
-    all.iter().map(|target| cut_middle(target, part)).collect::<Vec<_>>().join(", ")
+fn targets(run: &RunRow, room: usize) -> Vec<String> {
+    targets::lines(&run.targets.iter().map(|target| clean(target)).collect::<Vec<_>>(), room)
 }

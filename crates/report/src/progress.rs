@@ -12,6 +12,8 @@ pub struct ProgressFrame {
     pub elapsed_ns: Nanos,
     /// How long the run may take at most; `None` where that is not known.
     pub total_ns: Option<Nanos>,
+    /// Of a probe: how long all probes have taken so far, and may take at most.
+    pub search: Option<(Nanos, Nanos)>,
     /// What is being done: `warming up`, `measuring`, or the question of the probe.
     pub label: String,
     /// One entry per target, in the plan's order.
@@ -112,6 +114,10 @@ fn status(frame: &ProgressFrame) -> String {
 }
 
 fn time(frame: &ProgressFrame) -> String {
+    // How long one probe takes says nothing of how long the search goes on.
+    if let Some((spent_ns, budget_ns)) = frame.search {
+        return format!("{} of at most {}", clock(spent_ns), clock(budget_ns));
+    }
     match frame.total_ns {
         Some(total_ns) => format!("{} of {}", clock(frame.elapsed_ns), clock(total_ns)),
         None => clock(frame.elapsed_ns),

@@ -22,13 +22,36 @@ pub(crate) fn doubts(run: &Run) -> Vec<Doubt> {
     let of_target = |(index, target): (usize, &Target)| {
         let cost_ns = waiting.waking_ns(index)?;
         let wakes = WakeUps::of(run, index, cost_ns, waiting.waking.as_ref()?.cpus)?;
-        (wakes.share > WORTH_A_WORD).then(|| Doubt {
-            id: DoubtId::WakeUps,
-            target: Some(target.name.clone()),
-            text: wakes.told(&target.name, cost_ns, run.plan.schema().op.one),
-        })
+        (wakes.share > WORTH_A_WORD).then(|| (target.name.clone(), cost_ns, wakes))
     };
-    run.plan.targets.iter().enumerate().filter_map(of_target).collect()
+    let told: Vec<(String, Nanos, WakeUps)> = run.plan.targets.iter().enumerate().filter_map(of_target).collect();
+    let op = run.plan.schema().op.one;
+    match told.as_slice() {
+        [] => Vec::new(),
+        [(name, cost_ns, wakes)] => {
+            vec![Doubt { id: DoubtId::WakeUps, target: Some(name.clone()), text: wakes.told(name, *cost_ns, op) }]
+        }
+        // The same of each: it is told once, with the figures of all.
+        several => vec![Doubt { id: DoubtId::WakeUps, target: None, text: told_of_several(several, op) }],
+    }
+}
+
+fn told_of_several(several: &[(String, Nanos, WakeUps)], op: &str) -> String {
+    let names: Vec<&str> = several.iter().map(|(name, ..)| name.as_str()).collect();
+    let each = several.iter().map(|(name, cost_ns, wakes)| {
+        let (times, cost) = (format_figure(wakes.per_op), format_duration_ns(*cost_ns as f64));
+        format!(
+            "{name} did so {times} times per {op}, at {cost} each that is {} of {name}'s CPU time",
+            wakes.share_told()
+        )
+    });
+    format!(
+        "duel slept while it loaded {}, and each of them had to wake it, which was measured on this machine: {}. A server that is \
+         short of CPU time serves that much more to others; --busy-poll always spares it most of that, and so does duel on another \
+         machine",
+        names.join(" and "),
+        each.collect::<Vec<_>>().join("; ")
+    )
 }
 
 /// How often a server woke the generator, and what that was of its CPU time.
@@ -63,8 +86,12 @@ impl WakeUps {
         })
     }
 
+    fn share_told(&self) -> String {
+        if self.is_least { "at least " } else { "" }.to_owned() + &percent(self.share.min(1.0))
+    }
+
     fn told(&self, name: &str, cost_ns: Nanos, op: &str) -> String {
-        let share = if self.is_least { "at least " } else { "" }.to_owned() + &percent(self.share.min(1.0));
+        let share = self.share_told();
         format!(
             "duel slept {} times per {op} while it loaded {name}, and {name} had to wake it: at {} each, as measured on this machine, \
              that is {share} of {name}'s CPU time. If {name} is short of CPU time, it serves that much more to others; --busy-poll always \

@@ -36,16 +36,33 @@ pub(crate) fn line(report: &Report) -> String {
             }
             said.push(if because.is_empty() { text } else { format!("{text} ({because})") });
         }
-        let mut kinds: Vec<String> = Vec::new();
-        for doubt in &report.doubts {
-            let kind = serde_json::to_value(doubt.id).ok().and_then(|id| id.as_str().map(str::to_owned));
-            kinds.extend(kind.filter(|kind| !kinds.contains(kind)));
-        }
-        if !kinds.is_empty() {
-            said.push(format!("doubts: {}", kinds.join(" ")));
-        }
+        said.extend(doubts(report));
     }
     format!("{} | {}\n", bare(report.state, &said.join(", ")), performance_data(report))
+}
+
+/// The kinds of doubts, and where they are told; of a run that is not kept, the first of each kind in its own words.
+fn doubts(report: &Report) -> Option<String> {
+    let mut kinds: Vec<(String, &str)> = Vec::new();
+    for doubt in &report.doubts {
+        let kind = serde_json::to_value(doubt.id).ok().and_then(|id| id.as_str().map(str::to_owned));
+        let is_new = |kind: &String| kinds.iter().all(|(known, _)| known != kind);
+        kinds.extend(kind.filter(is_new).map(|kind| (kind, doubt.text.as_str())));
+    }
+    if kinds.is_empty() {
+        return None;
+    }
+    Some(match &report.kept {
+        Some(run) => {
+            let names: Vec<&str> = kinds.iter().map(|(kind, _)| kind.as_str()).collect();
+            format!("doubts: {} (duel show {} explains them)", names.join(" "), sanitize_line(run))
+        }
+        None => {
+            let told: Vec<String> =
+                kinds.iter().map(|(kind, text)| format!("{kind}: {}", sanitize_line(text))).collect();
+            format!("doubts: {}", told.join("; "))
+        }
+    })
 }
 
 /// The line of a check that came to nothing.
@@ -198,7 +215,34 @@ mod tests {
             answers: true,
         };
         let state = results.iter().map(Result::state).fold(State::Ok, State::and);
-        Report { state, trouble: None, headlines: vec![], results, targets: vec![target("A")], doubts: vec![] }
+        Report {
+            state,
+            trouble: None,
+            headlines: vec![],
+            results,
+            targets: vec![target("A")],
+            doubts: vec![],
+            kept: None,
+        }
+    }
+
+    #[test]
+    fn what_doubts_say_is_told_or_where_it_is() {
+        let doubt = |target: &str, text: &str| duel_model::Doubt {
+            id: duel_model::DoubtId::ShortSlots,
+            target: Some(target.into()),
+            text: text.into(),
+        };
+        let doubts = vec![doubt("A", "slots of A are short | few"), doubt("B", "slots of B are short")];
+        let not_kept = Report { doubts, ..report(vec![]) };
+        assert!(
+            line(&not_kept).starts_with("OK - doubts: short-slots: slots of A are short / few | "),
+            "{}",
+            line(&not_kept)
+        );
+        let kept = Report { kept: Some("20261120-1".into()), ..not_kept };
+        let told = line(&kept);
+        assert!(told.starts_with("OK - doubts: short-slots (duel show 20261120-1 explains them) | "), "{told}");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Report {
     /// Names of the targets, the kinds of doubt that concern the run, and the figures of the performance data.
     pub(crate) targets: Vec<TargetReport>,
     pub(crate) doubts: Vec<Doubt>,
+    /// The run, where it is kept: there the doubts are told in sentences.
+    pub(crate) kept: Option<String>,
 }
 
 /// One threshold and one target.
@@ -43,7 +45,7 @@ pub(crate) struct TargetReport {
 ///
 /// A target that does not answer is CRITICAL, whatever the thresholds: the guidelines keep UNKNOWN for what the plugin
 /// itself could not do. A run that somebody interrupted is UNKNOWN.
-pub(crate) fn of_run(run: &Run, verdict: &Verdict, limits: &[Limit]) -> Report {
+pub(crate) fn of_run(run: &Run, verdict: &Verdict, limits: &[Limit], is_kept: bool) -> Report {
     let results: Vec<Result> = limits
         .iter()
         .flat_map(|limit| {
@@ -81,7 +83,8 @@ pub(crate) fn of_run(run: &Run, verdict: &Verdict, limits: &[Limit]) -> Report {
         }
     }
     let headlines = verdict.headlines.iter().map(|headline| headline.text.clone()).collect();
-    Report { state, trouble: trouble.map(|(_, text)| text), headlines, results, targets, doubts }
+    let kept = is_kept.then(|| run.id.clone());
+    Report { state, trouble: trouble.map(|(_, text)| text), headlines, results, targets, doubts, kept }
 }
 
 fn trouble(run: &Run, targets: &[TargetReport]) -> Option<(State, String)> {

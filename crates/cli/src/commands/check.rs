@@ -101,7 +101,7 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
         return Err(Usage("a check prints one line; for the run as JSON: duel show last --json".into()).into());
     }
     let limits = flags.thresholds.limits()?;
-    let run = match plan(flags, load)? {
+    let (run, is_kept) = match plan(flags, load)? {
         Some(plan) => {
             let lab = lens::equip(Lab::new(signals::stop_flag()?));
             // That it cannot be kept says nothing about the targets.
@@ -113,11 +113,11 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
                 opened => opened?,
             };
             let done = carry_out(&lab, &plan, None, Shown::OnTerminals, &flags.measuring.telemetry, archive, output)?;
-            let CarriedOut { run, kept, .. } = done;
+            let CarriedOut { run, is_kept, kept } = done;
             if let Err(error) = kept {
                 say(&told(&error));
             }
-            run
+            (run, is_kept)
         }
         None => {
             let name = &flags.subjects[0];
@@ -125,11 +125,11 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
                 format!("'{}' is taken for a run, since addresses begin with http:// or the like", sanitize_line(name))
             })?;
             check::fits(&limits, &run.plan)?;
-            run
+            (run, true)
         }
     };
     let run = run.shown();
-    let report = check::of_run(&run, &duel_lab::judge(&run), &limits);
+    let report = check::of_run(&run, &duel_lab::judge(&run), &limits, is_kept);
     Ok((run, report))
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn plan(plan: &PlanWords) -> anyhow::Result<Outcome> {
             return Ok(Outcome::BadUsage);
         }
     };
-    let flags = command_line::read(&words).map_err(|error| Usage(usage::sentence(&error)))?;
+    let flags = command_line::read(&words).map_err(|error| Usage(usage::sentence(&error, &words)))?;
     flags.checked()?;
     terminal::print(&of_words(&words)?)?;
     Ok(Outcome::Done)
@@ -89,7 +89,7 @@ fn understood_with(file: &PlanFile, typed: &[OsString]) -> Result<Vec<OsString>,
 
 /// The plan file of a command line.
 pub(crate) fn of_words(words: &[OsString]) -> anyhow::Result<String> {
-    let matches = command_line::matched(words).map_err(|error| Usage(usage::sentence(&error)))?;
+    let matches = command_line::matched(words).map_err(|error| Usage(usage::sentence(&error, words)))?;
     let (verb, matches) = match matches.subcommand() {
         Some((verb, matches)) => (Some(verb), matches),
         None => (None, &matches),
@@ -102,7 +102,7 @@ pub(crate) fn of_words(words: &[OsString]) -> anyhow::Result<String> {
 
 /// Whether a command line has a meaning; otherwise why not.
 fn understood(words: &[OsString]) -> Result<(), String> {
-    let flags = command_line::read(words).map_err(|error| usage::sentence(&error))?;
+    let flags = command_line::read(words).map_err(|error| usage::sentence(&error, words))?;
     flags.checked().map_err(|Usage(sentence)| sentence)
 }
 

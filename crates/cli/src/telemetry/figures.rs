@@ -245,6 +245,7 @@ pub(super) mod tests {
             targets: &[],
             active,
             slot: Some(slot),
+            search: None,
         });
     }
 

@@ -25,6 +25,9 @@ fn session(place: &Place, commands: &[&[&str]]) -> String {
 fn help() {
     let place = Place::new();
     golden("help.txt", &session(&place, &[&["--help"]]));
+    // With nothing typed, what to type first.
+    golden("first-steps.txt", &session(&place, &[&[]]));
+    assert_eq!(place.duel::<&str>([]).code, Some(2));
     golden("help-short.txt", &session(&place, &[&["-h"], &["--version"]]));
     let verbs =
         ["check", "demo", "why", "list", "show", "diff", "report", "export", "rerun", "plan", "man", "completions"]

@@ -101,7 +101,7 @@ fn both_servers_are_started_anew_and_live_on() {
         assert_eq!(target["failed"].as_object().map(serde_json::Map::len), Some(0), "{target}");
     }
     let text = place.duel(["show", "last"]).ok().stdout;
-    assert!(text.contains(&format!("Over {starts} starts of A and B: ")), "{text}");
+    assert!(text.contains(&format!("This is over {starts} starts of A and B: ")), "{text}");
     assert!(!text.contains("--restart"), "the option is not offered to who has used it: {text}");
     // The command may hold what is nobody's business, and stands in no output.
     for shown in [&text, &document.to_string()] {

@@ -6,9 +6,13 @@ use crate::gap::{Flip, Gap, percent};
 use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, copy_setting, sessions::Group, sessions::settable};
 use crate::twins::{self, Twins};
 use duel_model::{Confidence, Declaration, sanitize_line};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of several settings that differ each is tried alone, as far as the load time allows; of more than these nobody would read.
 const MOST_ALONE: usize = 4;
+
+/// Of more settings than these a sentence is no longer read. Leads have a line for each, and the table of settings marks them.
+const MOST_TOLD: usize = 6;
 
 /// How names of settings begin that act over minutes: a look of some seconds, just behind the checkpoint that a copy begins with, tells
 /// nothing against them.
@@ -67,6 +71,15 @@ impl Differing {
     }
 }
 
+/// Settings in a sentence, those first that are declared first, and how many there are besides.
+fn in_a_sentence(told: &[String]) -> String {
+    let first = told.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match told.len().saturating_sub(MOST_TOLD) {
+        0 => first,
+        more => format!("{first}; and {more} more that differ (--json)"),
+    }
+}
+
 fn label(fact: &'static str) -> &'static str {
     Declaration::of(fact).and_then(|declared| declared.label).unwrap_or(fact)
 }
@@ -87,6 +100,7 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
     let may_set: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_some()).collect();
     let fixed: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_none()).collect();
     let unread = if group == Group::Other { differing_unread(gap) } else { Vec::new() };
+    let unread: Vec<String> = unread.iter().map(|one| one.told(gap)).collect();
     if may_set.is_empty() {
         return on_copies(gap, entry, group, &fixed, &unread);
     }
@@ -121,14 +135,14 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
             "With {}'s values of these settings in duel's own sessions on all targets, {} of the gap is gone, with none of them alone: {}.",
             gap.fast_name(),
             together.percent(),
-            told.join("; ")
+            in_a_sentence(&told)
         );
         let remedy = format!(
             "Are these settings of {} meant to be? Where not, set them as on {}.",
             gap.slow_name(),
             gap.fast_name()
         );
-        let facts = vec![gap.first_contact(told.join("; "))];
+        let facts = vec![gap.first_contact(in_a_sentence(&told))];
         let further = tried.into_iter().map(|text| gap.evidence(&together.view, text)).collect();
         let told = Told { summary, remedy, facts, further };
         return Ok(fit(gap, entry, &together, Confidence::Likely, told));
@@ -205,8 +219,11 @@ fn on_copies(
                 slow.join(", ")
             ),
         };
-        let text =
-            format!("no session may change these: {}. What copies show: {}{slow}", differ.join("; "), tried.join("; "));
+        let text = format!(
+            "no session may change these: {}. What copies show: {}{slow}",
+            in_a_sentence(&differ),
+            tried.join("; ")
+        );
         return Err(Standing::Undecided(duel_model::Evidence { text, ..last }));
     };
     let name = setting.name(gap);
@@ -274,14 +291,35 @@ fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[Str
     let can_be_tried = |one: &&Differing| one.can_be_tried(gap) || gap.count(gap.slow, "sql.copy_bytes").is_none();
     let copies = if fixed.iter().any(can_be_tried) { how_to_allow_copies(gap) } else { String::new() };
     Standing::Undecided(
-        gap.first_contact(format!("no session may change these: {}{flushes}; {attempt}{copies}", told.join("; "))),
+        gap.first_contact(format!("no session may change these: {}{flushes}; {attempt}{copies}", in_a_sentence(&told))),
     )
 }
 
-/// Settings that differ from how the servers were built, beyond those that have a fact of their own.
-fn differing_unread(gap: &Gap<'_>) -> Vec<String> {
-    let set =
-        |side: usize| gap.fact(side, |seen| Some(seen.list("sql.set")).filter(|set| !set.is_empty())).unwrap_or(&[]);
+/// A setting that has no fact of its own, and differs. `None`: it is as the server was built.
+pub(crate) struct Unread<'a> {
+    pub(crate) name: &'a str,
+    slow: Option<&'a str>,
+    fast: Option<&'a str>,
+}
+
+impl Unread<'_> {
+    /// Its values on the slow side and on the fast one.
+    pub(crate) fn values(&self) -> [String; 2] {
+        [self.slow, self.fast].map(|value| value.map_or_else(|| "as built".to_owned(), sanitize_line))
+    }
+
+    fn told(&self, gap: &Gap<'_>) -> String {
+        let [slow, fast] = self.values();
+        format!("{} is {slow} on {} and {fast} on {}", sanitize_line(self.name), gap.slow_name(), gap.fast_name())
+    }
+}
+
+/// Settings that differ from how the servers were built, beyond those that have a fact of their own; by name.
+pub(crate) fn differing_unread<'a>(gap: &Gap<'a>) -> Vec<Unread<'a>> {
+    let set = |side: usize| {
+        let set = gap.fact(side, |seen| Some(seen.list("sql.set")).filter(|set| !set.is_empty())).unwrap_or(&[]);
+        set.iter().filter_map(|set| set.split_once('=')).collect::<BTreeMap<&str, &str>>()
+    };
     let has_fact = |name: &str| {
         let declared = gap.case.plan.schema().facts.iter();
         declared.filter_map(|of| of.label).any(|label| label == name)
@@ -290,10 +328,8 @@ fn differing_unread(gap: &Gap<'_>) -> Vec<String> {
     if slow.is_empty() || fast.is_empty() {
         return Vec::new();
     }
-    let only = |one: &[String], other: &[String], side: usize| {
-        let differs = one.iter().filter(|set| !other.contains(set));
-        let named = differs.filter(|set| set.split_once('=').is_some_and(|(name, _)| !has_fact(name)));
-        named.map(|set| format!("{} on {}", sanitize_line(set), gap.name(side))).collect::<Vec<_>>()
-    };
-    [only(slow, fast, gap.slow), only(fast, slow, gap.fast)].concat()
+    let names: BTreeSet<&str> = slow.keys().chain(fast.keys()).copied().filter(|name| !has_fact(name)).collect();
+    let unread =
+        names.into_iter().map(|name| Unread { name, slow: slow.get(name).copied(), fast: fast.get(name).copied() });
+    unread.filter(|unread| unread.slow != unread.fast).collect()
 }

@@ -12,7 +12,7 @@ use crate::gap::Gap;
 use duel_model::{Difference, Leads};
 
 /// Most differences that are kept: whoever has looked at so many in vain needs another idea.
-const MOST: usize = 20;
+const MOST: usize = 60;
 
 /// All leads of a gap, given how each of `causes` stands.
 pub(crate) fn leads(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing]) -> Leads {

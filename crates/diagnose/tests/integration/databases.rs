@@ -278,6 +278,26 @@ fn a_setting_is_found_among_others_that_differ_and_change_nothing() {
 }
 
 #[test]
+fn many_settings_that_differ_have_a_line_each_and_a_sentence_names_a_few() {
+    let slow = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 500e3, 0.0];
+    let mut slow = server(slow).with("sql.fsync", "off");
+    let set: Vec<String> = (10..45).map(|n| format!("setting_{n}={n}")).collect();
+    slow.facts = slow.facts.with("sql.set", set);
+    let (explanation, _) = world(server(healthy), slow, 1, &[]).explanation();
+    let [finding] = explanation.findings.as_slice() else { panic!("{explanation:?}") };
+    assert_eq!(finding.cause, "unknown");
+    let told = finding.evidence.iter().find(|of| of.text.contains("no session may change these")).unwrap();
+    assert!(told.text.contains("these: sql.fsync is off on B and on on A; "), "{}", told.text);
+    assert!(told.text.contains("setting_10 is 10 on B and as built on A; "), "{}", told.text);
+    assert!(told.text.contains("; and 31 more that differ (--json)"), "{}", told.text);
+    assert!(!told.text.contains("setting_20"), "{}", told.text);
+    for n in 10..45 {
+        let line = format!("setting_{n}: {n} on B, as built on A");
+        assert!(finding.leads.differences.iter().any(|of| of.text == line), "{line}: {:?}", finding.leads);
+    }
+}
+
+#[test]
 fn a_slow_disk_is_found_by_commits_that_do_not_wait_for_it() {
     let slow = |_: &Asked, set: &dyn Fn(&str) -> String| {
         [0.0, 50e3, if set("synchronous_commit") == "on" { 3e6 } else { 20e3 }]

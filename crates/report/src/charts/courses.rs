@@ -47,7 +47,7 @@ pub(super) fn rate(subject: &Subject<'_>) -> Option<Chart> {
     };
     Some(Chart {
         id: "rate".into(),
-        title: "Rate over the course of stages".to_owned(),
+        title: "Rate through all stages".to_owned(),
         description: sentences(
             subject.names().into_iter().zip(&subject.targets).map(|(name, target)| {
                 format!("{name}: {} over the whole course", maybe(target.rate_per_s(), shown_rate))
@@ -102,7 +102,7 @@ pub(super) fn latency(subject: &Subject<'_>) -> Option<Chart> {
     };
     Some(Chart {
         id: "latency".into(),
-        title: "Response time over the course of stages".to_owned(),
+        title: "Response time through all stages".to_owned(),
         description: sentences(subject.names().into_iter().zip(&subject.targets).map(|(name, target)| {
             let all = target.tally.response.quantile_ns(0.5).map(|ns| ns as f64);
             format!("{name}: median {} over the whole course", maybe(all, duration))

@@ -117,7 +117,7 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, id: String, verdict: &
             y: Axis::from_zero(y, value(highest)).with_headroom(),
             series: series.collect(),
             note: format!(
-                "Bars: {} intervals, each by itself.{}",
+                "Bars: {} intervals, each for its mark alone.{}",
                 exact_percent(experiment.confidence),
                 means_of_levels(experiment)
             ),
@@ -163,8 +163,8 @@ fn ratios(subject: &Subject<'_>, experiment: &Experiment, id: String, verdict: &
             margin: Some(margin_of(margin)),
             rows,
             note: format!(
-                "Marks: estimates. {TURNED} Coloured bands: {} intervals, each by itself. Grey zone: differences within {} \
-                 make none in practice.{}",
+                "Marks: estimates. {TURNED} Coloured bands: {} intervals, each for its mark alone. Grey zone: differences \
+                 within {}, which do not matter in practice.{}",
                 exact_percent(experiment.confidence),
                 exact_percent(margin),
                 means_of_levels(experiment)
@@ -219,7 +219,7 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
             y: Axis::from_zero(format!("{}s per second", subject.noun), highest).with_headroom(),
             series,
             note: format!(
-                "Marks: measured, with {} intervals; crosses: left out of the fit. Lines: the law fitted.",
+                "Marks: what was measured, with {} intervals. Crosses: left out of the fit. Lines: the fitted law.",
                 exact_percent(experiment.confidence)
             ),
         }),

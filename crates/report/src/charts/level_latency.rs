@@ -74,8 +74,8 @@ pub(super) fn chart(
             y: time_axis(format!("response time ({})", unit.name), unit.value(lowest_ns), unit.value(highest_ns)),
             series: targets.iter().enumerate().flat_map(of_target).collect(),
             note: format!(
-                "Filled marks: medians; hollow marks: 99th percentiles, where slots had enough {}s. Bars: {} intervals, each by \
-                 itself.{}",
+                "Filled marks: medians; hollow marks: 99th percentiles, where slots had enough {}s. Bars: {} intervals, each for \
+                 its mark alone.{}",
                 subject.noun,
                 exact_percent(experiment.confidence),
                 means_of_levels(experiment)

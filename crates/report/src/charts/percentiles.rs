@@ -42,7 +42,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         .collect();
     let has_band = lines.iter().any(|line| line.band.iter().any(|piece| piece.len() > 1));
     let note = if has_band {
-        "All measured response times together. Bands: the middle half of the slots, as far as a slot has values enough."
+        "All measured response times together. Bands: the middle half of the slots, where slots have enough of them."
     } else {
         "All measured response times together."
     };

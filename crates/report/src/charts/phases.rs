@@ -47,7 +47,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             axis: Axis::from_zero(format!("mean time per {noun} ({})", unit.name), unit.value(largest_ns)),
             parts: phases.iter().map(|phase| phase.name.to_owned()).collect(),
             bars,
-            note: format!("Of {noun}s that ended well; those that skipped a phase spent no time in it."),
+            note: format!("Only {noun}s that ended well are counted; one that skips a phase spends no time in it."),
         }),
         table: table(subject, &phases, times),
     })

@@ -43,14 +43,14 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         .collect();
     Some(Chart {
         id: "probes".into(),
-        title: "The gap under each probe".to_owned(),
+        title: "What is left of the gap in each probe".to_owned(),
         description: sentences(rows.iter().map(|row| format!("{}: {}", row.label, row.text))),
         drawing: Drawing::Intervals(Intervals {
             axis,
             margin: Some(margin_of(margin)),
             rows,
             note: format!(
-                "Each probe changes one thing on all targets. Where the gap goes away, that thing was in it. {TURNED}"
+                "Each probe changes one thing on all targets. Where the gap goes away, that thing has to do with it. {TURNED}"
             ),
         }),
         table: Table {

@@ -74,7 +74,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     };
     Some(Chart {
         id: "progress".into(),
-        title: format!("Approach to completion: {noun}s done over time"),
+        title: format!("How many {noun}s were done by when"),
         description: sentences(said),
         drawing: Drawing::Lines(Lines {
             x: Axis::from_zero("time under load (s)", longest_s),

@@ -32,8 +32,8 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             margin: Some(margin_of(margin)),
             rows,
             note: format!(
-                "Marks: estimates. {TURNED} Coloured bands: {confidence} intervals. Grey zone: differences within {} make none \
-                 in practice.",
+                "Marks: estimates. {TURNED} Coloured bands: {confidence} intervals. Grey zone: differences within {}, which do \
+                 not matter in practice.",
                 exact_percent(margin)
             ),
         }),
@@ -47,7 +47,7 @@ pub(super) fn time_over(baseline: &str) -> String {
 }
 
 /// Said below: or left and right would mean another thing in each row.
-pub(super) const TURNED: &str = "Rates stand upside down.";
+pub(super) const TURNED: &str = "Of rates the inverse is drawn, so that right is slower in every row.";
 
 /// Ratios that make no difference in practice.
 pub(super) fn margin_of(margin: f64) -> (f64, f64) {

@@ -60,8 +60,8 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
                 .collect(),
             crosses: crosses.collect(),
             note: format!(
-                "A point is a rate, bands reach from its lowest attempt to its highest. Promised: {}. Crosses: not kept by \
-                 some attempt.",
+                "A point is a rate; bands reach from its lowest attempt to its highest. Promised: {}. Crosses: some attempt \
+                 did not keep it.",
                 promised(promises(subject.verdict))
             ),
         }),

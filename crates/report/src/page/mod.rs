@@ -55,7 +55,7 @@ pub fn page(run: &Run, verdict: &Verdict, commands: &[Command]) -> String {
         figure(&mut html, chart);
     }
     if charts.is_empty() {
-        html.raw("<p>There is nothing to draw: nothing ended well.</p>");
+        html.raw("<p>There is nothing to draw: nothing that was sent ended well.</p>");
     }
     html.raw("</section>");
     if verdict.searches.is_empty() {
@@ -228,7 +228,7 @@ fn again(html: &mut Html, commands: &[Command]) {
     if commands.is_empty() {
         return;
     }
-    html.raw("<section><h2>Again</h2><dl>");
+    html.raw("<section><h2>How to repeat it</h2><dl>");
     for command in commands {
         html.raw("<dt>");
         html.text(&command.purpose);

@@ -406,6 +406,7 @@ fn progress() {
     let mut frame = ProgressFrame {
         elapsed_ns: 12_340_000_000,
         total_ns: Some(30 * SECOND_NS),
+        search: None,
         label: "measuring".into(),
         targets: vec![target("ubuntu", Some(4_115.2), 0.4, false), target("freebsd", Some(1_353.4), 0.55, true)],
         call_so_far: Some("freebsd 3.04x slower so far".into()),
@@ -420,6 +421,9 @@ fn progress() {
     frame.label = "Does the gap depend on AES\x1b?".into();
     frame.call_so_far = None;
     frame.targets[1] = TargetProgress { p99_ns: None, ..target("freebsd", None, 0.0, true) };
+    text += &(progress_terminal(&frame, PLAIN).join("\n") + "\n---\n" + &progress_plain(&frame) + "\n---\n");
+    frame.total_ns = Some(6 * SECOND_NS);
+    frame.search = Some((12_340_000_000, 60 * SECOND_NS));
     text += &(progress_terminal(&frame, PLAIN).join("\n") + "\n---\n" + &progress_plain(&frame) + "\n");
     golden("progress.txt", &text);
 }

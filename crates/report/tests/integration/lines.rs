@@ -248,7 +248,7 @@ proptest! {
             name, ops_ok: 1 << 50, rate_per_s, p99_ns: Some(elapsed_ns), failed: 3, share_done, active: true,
         }).collect();
         let frame = ProgressFrame {
-            elapsed_ns, total_ns: Some(elapsed_ns), label: label.clone(), targets, call_so_far: Some(label),
+            elapsed_ns, total_ns: Some(elapsed_ns), search: None, label: label.clone(), targets, call_so_far: Some(label),
         };
         let lines = progress_terminal(&frame, style);
         prop_assert_eq!(lines.len(), frame.targets.len() + 1);
