@@ -68,12 +68,8 @@ static SCHEMA: Schema = Schema {
         param("set", Sort::Assignments, ""),
         param("script", Sort::File, ""),
     ],
-    runs_targets: false,
-    reaches: &[],
     threads: Threads::Connections,
-    depth: None,
-    counters: &[],
-    parts: None,
+    ..duel_model::null::SCHEMA
 }
 .sound();
 
