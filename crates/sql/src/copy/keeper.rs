@@ -3,6 +3,7 @@
 use super::room::{RESERVE_BYTES, free_bytes};
 use duel_load::WorkloadError;
 use duel_model::{format_bytes, sanitize_line};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What is the same for all systems.
 const SCRIPT: &str = include_str!("keeper.sh");
 /// Most bytes that it may say.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
@@ -25,21 +27,27 @@ const END: Duration = Duration::from_secs(30);
 
 /// What it is told.
 pub(super) struct Order<'a> {
-    /// Where the server's programs are.
-    pub(super) programs: &'a Path,
     /// What is made, and removed again.
     pub(super) folder: &'a Path,
     /// The server's own user and group.
     pub(super) owner: (u32, u32),
-    pub(super) host: &'a str,
-    pub(super) port: u16,
-    pub(super) user: &'a str,
+    /// How its system's copies are made.
+    pub(super) making: &'a Making,
     pub(super) password: &'a str,
-    /// Variables of libpq that say how to connect.
-    pub(super) variables: &'a [(&'static str, String)],
     /// Lines of the copy's configuration.
     pub(super) settings: &'a [String],
     pub(super) most_bytes: u64,
+}
+
+/// What a system's own programs are called with.
+#[derive(Debug)]
+pub(super) struct Making {
+    /// Functions of the shell that [`SCRIPT`] calls.
+    pub(super) functions: &'static str,
+    /// What these are called with. Any user can list it.
+    pub(super) words: Vec<OsString>,
+    /// Variables that say how to connect.
+    pub(super) variables: Vec<(&'static str, String)>,
 }
 
 /// It, until it is dropped.
@@ -64,10 +72,10 @@ impl Keeper {
         let mut command = Command::new("setsid");
         // Whether its server could gain rights by setuid programs is not asked.
         command.args(["setpriv", "--no-new-privs"]).args(as_owner(order.owner)).arg("--");
-        command.args(["/bin/sh", "-c", SCRIPT, "sh"]).arg(order.programs).arg(order.folder);
-        command.args([order.host, &order.port.to_string(), order.user]);
+        let script = format!("{}\n{SCRIPT}", order.making.functions);
+        command.args(["/bin/sh", "-c", &script, "sh"]).arg(order.folder).args(&order.making.words);
         command.env_clear().env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin");
-        command.envs(order.variables.iter().map(|(name, value)| (name, value))).current_dir("/");
+        command.envs(order.making.variables.iter().map(|(name, value)| (name, value))).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| WorkloadError(format!("cannot start setsid: {error}")))?;
         let answers = listen(child.stdout.take());
@@ -216,6 +224,7 @@ fn bytes_in(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
     use std::os::unix::fs::PermissionsExt;
 
     /// A shell that lives by its input, as the one of a copy does.
@@ -251,15 +260,17 @@ mod tests {
             fs::set_permissions(programs.join(name), PermissionsExt::from_mode(0o755)).unwrap();
         }
         let copy = folder.path().join("copy");
+        let words = [programs.as_os_str(), OsStr::new(""), OsStr::new("1"), OsStr::new("")];
+        let making = Making {
+            functions: include_str!("postgres/keeper.sh"),
+            words: words.map(OsStr::to_owned).to_vec(),
+            variables: Vec::new(),
+        };
         let order = Order {
-            programs: &programs,
             folder: &copy,
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
-            host: "",
-            port: 1,
-            user: "",
+            making: &making,
             password: "",
-            variables: &[],
             settings: &[],
             most_bytes: u64::MAX,
         };

@@ -55,7 +55,7 @@ fn nobody_asks_for_a_copy_that_is_not_allowed_and_the_option_is_told() {
     assert!(!told(&elsewhere).contains("--may-copy-database"));
     let allowed = allowed(elsewhere);
     assert!(allowed.explanation().1.iter().all(|id| !id.starts_with("copy")));
-    assert!(told(&allowed).contains("of PostgreSQL servers on this machine only"));
+    assert!(told(&allowed).contains("of PostgreSQL and MariaDB servers on this machine only"));
 }
 
 #[test]
