@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// What is the same for all systems.
 const SCRIPT: &str = include_str!("keeper.sh");
+/// What is around it where only root may make its folder.
+const AROUND: &str = include_str!("around.sh");
 /// Most bytes that it may say.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
 /// A server's log is cut off here: one that logs each statement would fill the disk.
@@ -71,6 +73,10 @@ impl Keeper {
         // terminal can type into it, and Ctrl-C there is for duel.
         let mut command = Command::new("setsid");
         // Whether its server could gain rights by setuid programs is not asked.
+        if is_for_root_alone(order.folder.parent().unwrap_or(order.folder)) {
+            let owner = format!("{}:{}", order.owner.0, order.owner.1);
+            command.args(["/bin/sh", "-c", AROUND, "sh"]).arg(order.folder).arg(owner);
+        }
         command.args(["setpriv", "--no-new-privs"]).args(as_owner(order.owner)).arg("--");
         let script = format!("{}\n{SCRIPT}", order.making.functions);
         command.args(["/bin/sh", "-c", &script, "sh"]).arg(order.folder).args(&order.making.words);
@@ -172,6 +178,25 @@ pub(super) fn as_owner((user, group): (u32, u32)) -> Vec<String> {
     own.into_iter().filter(|_| rustix::process::geteuid().is_root()).collect()
 }
 
+/// Whether we are root, and a folder, without links on the way to it, is one in which nobody else can make or rename anything, nor put
+/// another one in its place: only there root can make a folder and give it away. `/var/lib`, where MariaDB's data folder mostly lies, is one.
+fn is_for_root_alone(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const STICKY: u32 = 0o1000;
+    const OTHERS_WRITE: u32 = 0o022;
+    let is_roots = |path: &Path, may_be_sticky: bool| {
+        fs::symlink_metadata(path).is_ok_and(|found| {
+            let is_kept = found.mode() & OTHERS_WRITE == 0 || may_be_sticky && found.mode() & STICKY != 0;
+            found.is_dir() && found.uid() == 0 && is_kept
+        })
+    };
+    let mut around = folder.ancestors().skip(1);
+    rustix::process::geteuid().is_root()
+        && folder.is_absolute()
+        && is_roots(folder, false)
+        && around.all(|path| is_roots(path, true))
+}
+
 impl Drop for Keeper {
     fn drop(&mut self) {
         drop(self.wanted.take());
@@ -226,6 +251,29 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn root_gives_a_folder_away_only_where_nobody_else_could_put_another_one_in_its_place() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: it takes root");
+            return;
+        }
+        // In a folder that others may write to, and rename nothing of ours.
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        let has = |mode: u32| fs::set_permissions(folder.path().join("a"), PermissionsExt::from_mode(mode)).unwrap();
+        has(0o755);
+        assert!(is_for_root_alone(&inner));
+        has(0o775);
+        assert!(!is_for_root_alone(&inner), "its group may rename it");
+        has(0o755);
+        std::os::unix::fs::symlink(&inner, folder.path().join("link")).unwrap();
+        assert!(!is_for_root_alone(&folder.path().join("link")));
+        std::os::unix::fs::chown(&inner, Some(65534), None).unwrap();
+        assert!(!is_for_root_alone(&inner), "somebody else's");
+        assert!(!is_for_root_alone(Path::new("/tmp")), "anybody may make a folder there");
+    }
 
     /// A shell that lives by its input, as the one of a copy does.
     fn shell() -> (Child, ChildStdin) {

@@ -3,7 +3,8 @@
 # `copy` makes the copy, or says why not; `serve` starts a server on it by `begin`.
 #
 # Its standard input is its life line: a password, settings up to a line with a dot, and then a line whenever the log is to be cut off.
-# With its end, however that comes about, everything is ended and removed.
+# With its end, however that comes about, everything is ended and removed. Where `made` is set, the folder is there already, and removed by
+# who made it once it is empty.
 
 folder=$1
 shift
@@ -12,7 +13,7 @@ umask 077
 failed() { printf 'failed %s\n' "$(printf '%s' "$*" | tr '\n' ' ')"; }
 
 IFS= read -r password || exit 1
-if ! said=$(mkdir "$folder" 2>&1); then
+if [ -z "$made" ] && ! said=$(mkdir "$folder" 2>&1); then
     failed "$said"
     exit 1
 fi
@@ -51,4 +52,8 @@ wait $worker
 # Whatever was started in that very moment.
 trap '' TERM
 kill -TERM 0
-rm -rf "$folder" || { sleep 1; rm -rf "$folder"; }
+gone() {
+    rm -rf "$folder"
+    [ ! -e "$folder" ] || { [ -n "$made" ] && [ -z "$(ls -A "$folder")" ]; }
+}
+gone || { sleep 1; gone; }

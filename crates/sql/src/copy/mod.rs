@@ -39,7 +39,7 @@ use crate::link::End;
 use crate::machine::{Local, Runs};
 use crate::wire::SqlFailure;
 use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
-use duel_model::{CopyPlan, CopySetting, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line};
+use duel_model::{CopyPlan, CopySetting, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line, shell_word};
 use keeper::{Keeper, Making, Order};
 use peer::Peer;
 use room::Sizes;
@@ -317,6 +317,12 @@ fn left_behind(folder: &Path, user: u32) -> Option<PathBuf> {
     let is_theirs = |entry: &fs::DirEntry| entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
     let mut entries = fs::read_dir(folder).ok()?.flatten();
     entries.find(|entry| has_ended(&entry.file_name().to_string_lossy()) && is_theirs(entry)).map(|entry| entry.path())
+}
+
+/// What removes it: what is in it as its owner, and the folder as whoever may.
+fn removal_of(left: &Path, as_owner: &str) -> String {
+    let folder = shell_word(&shown(left));
+    format!("{as_owner}find {folder} -mindepth 1 -delete; rmdir {folder}")
 }
 
 fn shown(path: &Path) -> String {

@@ -19,8 +19,8 @@ pub(crate) struct MariaDb {
 }
 
 impl MariaDb {
-    /// It, where MariaDB is installed, in a folder of this name that only its user may enter, with these words behind its program. What
-    /// stands in `setup`, a statement on each line, it does as it starts.
+    /// It, where MariaDB is installed, with these words behind its program. What stands in `setup`, a statement on each line, it does as it
+    /// starts. As packages have it, its data are in a folder of its user's alone, and around that is one of root's.
     pub(crate) fn start_with(place: &Place, name: &str, settings: &[&str], setup: &str) -> Option<Self> {
         if !Path::new(DAEMON).exists() {
             skipped("MariaDB is not installed");
@@ -28,15 +28,16 @@ impl MariaDb {
         }
         let folder = place.path(name);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
+        let data = folder.join("data");
+        std::fs::create_dir(&data).unwrap();
+        std::fs::set_permissions(&data, PermissionsExt::from_mode(0o700)).unwrap();
         let setup = place.file(&format!("{name}.sql"), format!("CREATE DATABASE db;\n{setup}\n"));
         // Whom it runs for where we are root: it must not.
         let user = user();
         if let Some((_, uid, gid)) = &user {
-            chown(&folder, Some(*uid), Some(*gid)).unwrap();
+            chown(&data, Some(*uid), Some(*gid)).unwrap();
         }
         let as_user = user.as_ref().map(|(name, ..)| format!("--user={name}"));
-        let data = folder.join("data");
         let mut install = quiet("mariadb-install-db");
         install.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=socket"]);
         install.args(["--innodb-log-file-size=4M", &format!("--datadir={}", data.display())]).args(as_user);
@@ -48,13 +49,14 @@ impl MariaDb {
         }
         server.args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-log-file-size=4M"]);
         server.args(["--innodb-buffer-pool-size=16M", &format!("--port={port}"), &format!("--init-file={setup}")]);
-        for (option, file) in [("datadir", "data"), ("socket", "socket"), ("pid-file", "data/pid")] {
-            server.arg(format!("--{option}={}/{file}", folder.display()));
+        for (option, file) in [("datadir", ""), ("socket", "socket"), ("pid-file", "pid")] {
+            server.arg(format!("--{option}={}/{file}", data.display()));
         }
         let server = Self { process: server.args(settings).spawn().unwrap(), folder, port };
         // What is to be set up is done before anybody is greeted.
         wait_until("MariaDB", || {
-            let greeting = UnixStream::connect(server.folder.join("socket")).and_then(|mut line| line.read(&mut [0]));
+            let greeting =
+                UnixStream::connect(server.folder.join("data/socket")).and_then(|mut line| line.read(&mut [0]));
             greeting.is_ok_and(|bytes| bytes == 1)
         });
         Some(server)
@@ -67,7 +69,7 @@ impl MariaDb {
 
     /// By its socket.
     pub(crate) fn address(&self, user: &str) -> String {
-        format!("mysql://{user}@/db?socket={}/socket", self.folder.display())
+        format!("mysql://{user}@/db?socket={}/data/socket", self.folder.display())
     }
 }
 

@@ -9,7 +9,8 @@ back_up() {
 # What the program said of errors, or last.
 said() {
     printf '%s' "${backup##*/} says: "
-    grep -i 'error\|fail\|privilege' "$folder/log" | tail -n 3 | grep . || tail -n 3 "$folder/log"
+    # In front of each line stand a number of its thread and the time.
+    { grep -i 'error\|fail' "$folder/log" | tail -n 3 | grep . || tail -n 3 "$folder/log"; } | sed 's/^\[[0-9]*\] [-0-9]* [:0-9]* *//'
 }
 
 may_not() { grep -q 'Failed to connect\|missing required privilege' "$folder/log"; }
@@ -28,8 +29,8 @@ copy() {
             if back_up "$@"; then
                 why=
             elif may_not; then
-                why="$(said); neither the server's owner $(id -un) (by unix_socket) nor the user of the address may make a backup: who \
-makes one needs RELOAD, PROCESS and BINLOG MONITOR"
+                why="a backup may be made neither by the server's owner $(id -un), who would log in by unix_socket, nor by the user of the \
+address; GRANT RELOAD, PROCESS, REPLICATION CLIENT ON *.* lets one of them: $(said)"
             else
                 why=$(said)
             fi

@@ -6,7 +6,7 @@ mod warm;
 use super::keeper::Making;
 use super::room::Sizes;
 use super::warm::Warmth;
-use super::{Maker, PROCESSES_BYTES, Settings, Source, encoded, shown};
+use super::{Maker, PROCESSES_BYTES, Settings, Source, encoded, removal_of, shown};
 use crate::address::{Place, ServerAddress, SslMode};
 use crate::database::Database;
 use crate::kind;
@@ -121,10 +121,9 @@ impl Maker for MariaDb {
     }
 
     fn removal(&self, left: &Path, _: &Runs, as_owner: &str) -> String {
-        let word = |path: PathBuf| shell_word(&shown(&path));
         // Whatever stands in the folder may be chosen by the owner.
-        let (process, folder) = (word(left.join("pid")), word(left.to_owned()));
-        format!("{as_owner}pkill -KILL -F {process}; {as_owner}rm -r {folder}")
+        let process = shell_word(&shown(&left.join("pid")));
+        format!("{as_owner}pkill -KILL -F {process}; {}", removal_of(left, as_owner))
     }
 
     fn settings(

@@ -33,7 +33,7 @@ const HARMLESS_LIBRARIES: [&str; 19] = [
 ];
 
 const LIBRARIES: &str = "SELECT DISTINCT plugin_library, plugin_type = 'ENCRYPTION' FROM information_schema.all_plugins \
-                         WHERE plugin_library IS NOT NULL AND plugin_status = 'ACTIVE'";
+                         WHERE plugin_library IS NOT NULL AND plugin_status <> 'NOT INSTALLED'";
 
 /// Settings of the server as it was started and set up since, of those that it can be started with under the same name. What it finds out by
 /// itself, a copy finds out, too.

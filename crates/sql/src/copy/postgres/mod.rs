@@ -5,7 +5,7 @@ pub(crate) mod settings;
 use super::keeper::Making;
 use super::room::Sizes;
 use super::warm::{LEAST_PATIENCE_NS, Warmth};
-use super::{Maker, PROCESSES_BYTES, Settings, Source, encoded, shown};
+use super::{Maker, PROCESSES_BYTES, Settings, Source, encoded, removal_of, shown};
 use crate::address::{Place, ServerAddress, SslMode};
 use crate::database::Database;
 use crate::kind;
@@ -95,7 +95,7 @@ impl Maker for Postgres {
         let word = |path: PathBuf| shell_word(&shown(&path));
         // It refuses root, and whatever stands in the folder may be chosen by the owner.
         let (program, data) = (word(runs.programs.join("pg_ctl")), word(left.join("data")));
-        format!("{as_owner}{program} stop -m immediate -D {data}; {as_owner}rm -r {}", word(left.to_owned()))
+        format!("{as_owner}{program} stop -m immediate -D {data}; {}", removal_of(left, as_owner))
     }
 
     fn settings(
