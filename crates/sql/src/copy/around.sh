@@ -7,5 +7,7 @@ if ! said=$(mkdir -m 700 "$folder" 2>&1 && chown "$owner" "$folder" 2>&1); then
     printf 'failed %s\n' "$said"
     exit 1
 fi
+# The keeper ends its group, and this comes after it.
+trap : TERM
 made=1 "$@"
 rmdir "$folder"

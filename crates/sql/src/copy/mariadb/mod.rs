@@ -1,7 +1,7 @@
 //! Private copies of MariaDB: `mariadb-backup` makes them.
 
 pub(crate) mod settings;
-mod warm;
+pub(crate) mod warm;
 
 use super::keeper::Making;
 use super::room::Sizes;

@@ -26,7 +26,7 @@ const FOR_TABLES: f64 = 0.9;
 
 /// Reads what fits, as a user who sees what he may load. The server gives each reading up when the time is over, so that none of it goes on
 /// under load.
-pub(super) fn warm(server: &ServerAddress, patience_ns: Nanos) -> Warmth {
+pub(crate) fn warm(server: &ServerAddress, patience_ns: Nanos) -> Warmth {
     let deadline_ns = monotonic_ns() + patience_ns;
     let read = || -> Result<Warmth, SqlFailure> {
         let (mut client, ..) = kind::connect(server, 30 * SECOND_NS)?;
