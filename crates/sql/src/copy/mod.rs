@@ -261,6 +261,9 @@ impl Source {
         let Some(beside) = beside else {
             return no("the folder around its data folder is on another disk".to_owned());
         };
+        if !ours.is_root() && rustix::fs::access(beside, rustix::fs::Access::WRITE_OK).is_err() {
+            return no(format!("only root may make a folder in {}, beside its data folder", shown(beside)));
+        }
         let program = match maker.program(&runs) {
             Ok(program) => program,
             Err(why) => return no(why),
