@@ -24,9 +24,9 @@ fn pair(place: &Place) -> Option<[Postgres; 2]> {
     Some(servers)
 }
 
-/// The same of MariaDB, where no session may change that at all. Nobody but `guarded` may make a backup, who has a password, and `loader` has
-/// none.
-fn mariadb_pair(place: &Place) -> Option<[MariaDb; 2]> {
+/// The same of MariaDB, where no session may change that at all. `guarded` has a password, and may make a backup; `loader` has none and may
+/// not, so that its owner has to, who may unless he has no login.
+fn mariadb_pair(place: &Place, owner_has_login: bool) -> Option<[MariaDb; 2]> {
     const SETUP: &str = "\
 CREATE USER loader@localhost;
 GRANT ALL ON db.* TO loader@localhost;
@@ -38,7 +38,11 @@ GRANT RELOAD, PROCESS, BINLOG MONITOR ON *.* TO guarded@localhost;";
         let disk = ["--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=32M", "--log-bin"];
         let wait = ["--binlog-commit-wait-count=2", &format!("--binlog-commit-wait-usec={wait}")];
         let settings = [disk.as_slice(), wait.as_slice()].concat();
-        MariaDb::start_with(place, name, &settings, SETUP)
+        let setup = match owner_has_login {
+            true => SETUP.to_owned(),
+            false => format!("{SETUP}\nDROP USER '{}'@localhost;", MariaDb::owner()),
+        };
+        MariaDb::start_with(place, name, &settings, &setup)
     };
     let servers = [start("fast", "0")?, start("slow", "20000")?];
     for server in &servers {
@@ -137,7 +141,7 @@ fn two_copies_prove_a_setting_that_no_session_may_change() {
 fn two_copies_prove_a_setting_of_mariadb_that_no_session_may_change() {
     let _alone = measuring();
     let place = Place::new();
-    let Some(servers) = mariadb_pair(&place) else { return };
+    let Some(servers) = mariadb_pair(&place, true) else { return };
     // By its socket alone: the owner of the server makes the backup, and who loads needs no right to.
     let targets = [0, 1].map(|index: usize| servers[index].address("loader"));
     let before = servers[1].number();
@@ -158,7 +162,7 @@ fn a_killed_duel_leaves_nothing_of_a_copy_behind_and_no_password_is_in_the_proce
 fn a_killed_duel_leaves_nothing_of_a_copy_of_mariadb_behind_and_no_password_is_in_the_process_list() {
     let _alone = measuring();
     let place = Place::new();
-    let Some(servers) = mariadb_pair(&place) else { return };
+    let Some(servers) = mariadb_pair(&place, false) else { return };
     let targets = [0, 1].map(|index: usize| format!("mysql://guarded@127.0.0.1:{}/db", servers[index].port));
     end_duel_with_copies(&place, targets, ("MYSQL_PWD", "hunter2"), &servers[1].folder, "socket");
 }

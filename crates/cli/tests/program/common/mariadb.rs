@@ -62,6 +62,16 @@ impl MariaDb {
         Some(server)
     }
 
+    /// Whom it runs for, and who has a login by that.
+    pub(crate) fn owner() -> String {
+        let own = || {
+            let (users, number) = (passwords(), rustix::process::geteuid().as_raw().to_string());
+            let line = users.lines().find(|line| line.split(':').nth(2) == Some(&number)).unwrap();
+            line.split(':').next().unwrap().to_owned()
+        };
+        user().map_or_else(own, |(name, ..)| name)
+    }
+
     /// The number of its process, as it has written it down.
     pub(crate) fn number(&self) -> Option<String> {
         std::fs::read_to_string(self.folder.join("data/pid")).ok().filter(|number| !number.is_empty())
@@ -83,11 +93,15 @@ impl Drop for MariaDb {
 
 fn user() -> Option<(String, u32, u32)> {
     rustix::process::geteuid().is_root().then(|| {
-        let users = std::fs::read_to_string("/etc/passwd").unwrap();
+        let users = passwords();
         let line = users.lines().find(|line| line.starts_with("mysql:")).unwrap();
         let mut ids = line.split(':').skip(2).map(|id| id.parse::<u32>().unwrap());
         ("mysql".to_owned(), ids.next().unwrap(), ids.next().unwrap())
     })
+}
+
+fn passwords() -> String {
+    std::fs::read_to_string("/etc/passwd").unwrap()
 }
 
 fn quiet(program: &str) -> Command {

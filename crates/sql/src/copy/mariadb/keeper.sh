@@ -20,7 +20,8 @@ copy() {
     shift 4
     mkdir "$folder/tmp" || return
     # The server's owner mostly has a login of his own, by his socket and with no password.
-    if ! back_up --user="$(id -un)" --socket="$socket"; then
+    owner=$(id -un)
+    if ! back_up --user="$owner" --socket="$socket"; then
         why=$(said)
         if may_not; then
             rm -rf "$folder/data"
@@ -29,8 +30,9 @@ copy() {
             if back_up "$@"; then
                 why=
             elif may_not; then
-                why="a backup may be made neither by the server's owner $(id -un), who would log in by unix_socket, nor by the user of the \
-address; GRANT RELOAD, PROCESS, REPLICATION CLIENT ON *.* lets one of them: $(said)"
+                # Of a sentence some 300 letters are shown.
+                why="neither the server's owner $owner by unix_socket nor the user of the address may make a backup; who may: CREATE USER \
+$owner@localhost IDENTIFIED VIA unix_socket; GRANT RELOAD, PROCESS, REPLICATION CLIENT ON *.* TO $owner@localhost; $(said)"
             else
                 why=$(said)
             fi

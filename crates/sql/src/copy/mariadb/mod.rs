@@ -284,6 +284,8 @@ impl Files {
 mod tests {
     use super::*;
     use crate::address::{Address, parse};
+    use crate::copy::keeper::{Keeper, Order};
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn the_address_of_a_copy_is_read_as_it_is_meant_and_kept_as_it_is() {
@@ -327,6 +329,76 @@ mod tests {
         std::os::unix::fs::symlink("/elsewhere", folder.path().join("linked")).unwrap();
         assert_eq!(Files::of(folder.path(), "").unwrap().led, Some(folder.path().join("linked")));
         assert_eq!(Files::of(&folder.path().join("none"), ""), None);
+    }
+
+    /// What becomes of a copy that this program makes, and what that program has noted in its folder.
+    fn made_by(backup: &str) -> (Result<(), String>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let program = |name: &str, script: &str| {
+            fs::write(at(name), format!("#!/bin/sh\nnotes={}\n{script}\n", at("notes").display())).unwrap();
+            fs::set_permissions(at(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        };
+        program("mariadb-backup", backup);
+        program("mariadbd", "echo served >>$notes; exec env --default-signal=TERM sleep 60");
+        let login = ["--user=u", "--host=h"].map(PathBuf::from);
+        let words = [at("mariadb-backup"), at("mariadbd"), at("data"), at("socket")].into_iter().chain(login);
+        let making = Making {
+            functions: include_str!("keeper.sh"),
+            words: words.map(PathBuf::into_os_string).collect(),
+            variables: Vec::new(),
+        };
+        let order = Order {
+            folder: &at("copy"),
+            owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            making: &making,
+            password: "hunter2",
+            settings: &[],
+            most_bytes: u64::MAX,
+        };
+        let keeper = Keeper::start(&order).unwrap();
+        let made = keeper.until_copied(&order, &AtomicBool::new(false)).map_err(|why| why.0);
+        drop(keeper);
+        assert!(!at("copy").exists());
+        (made, fs::read_to_string(at("notes")).unwrap_or_default())
+    }
+
+    /// Makes what it is told to, as the program for backups does.
+    const MAKES: &str =
+        "for word; do case $word in --target-dir=*) mkdir -p \"${word#*=}\"; made=${word#*=};; esac; done";
+
+    #[test]
+    fn a_password_is_handed_on_only_where_the_owner_is_not_let_in_and_as_no_argument() {
+        let note = "printf '%s %s\\n' \"$*\" \"$MYSQL_PWD\" | sed 's/.*--ftwrl-wait-timeout=[0-9]* //' >>$notes";
+        let (made, notes) = made_by(&format!("{note}\n{MAKES}"));
+        assert_eq!(made, Ok(()));
+        let first = notes.lines().next().unwrap();
+        assert!(first.starts_with("--user=") && first.contains("--socket=") && !notes.contains("hunter2"), "{notes}");
+        let refuses = "case \"$*\" in *--socket=*) echo 'Failed to connect to MariaDB server: no' >&2; exit 1;; esac";
+        let (made, notes) = made_by(&format!("{note}\n{refuses}\n{MAKES}"));
+        assert_eq!(made, Ok(()));
+        let lines: Vec<&str> = notes.lines().collect();
+        assert_eq!(lines[1], "--user=u --host=h hunter2");
+        // Making it ready takes none, nor does its server.
+        assert_eq!(notes.matches("hunter2").count(), 1, "{notes}");
+    }
+
+    #[test]
+    fn why_there_is_no_copy_is_said_and_nothing_is_served_that_leads_to_the_servers_own_files() {
+        let refuses = "echo '[00] 2026-01-01 00:00:00 Error: missing required privilege RELOAD on *.*' >&2; exit 1";
+        let (made, notes) = made_by(refuses);
+        let why = made.unwrap_err();
+        assert!(why.contains("GRANT RELOAD, PROCESS, REPLICATION CLIENT ON *.* TO"), "{why}");
+        assert!(why.ends_with("mariadb-backup says: Error: missing required privilege RELOAD on *.*"), "{why}");
+        assert_eq!(notes, "");
+        let (made, _) = made_by("echo 'InnoDB: [ERROR] no' >&2; echo over >&2; exit 1");
+        assert_eq!(made.unwrap_err(), "mariadb-backup says: InnoDB: [ERROR] no");
+        for leads in [": >$made/t.isl", "mkdir $made/db; ln -s /elsewhere $made/db/t.MYD"] {
+            let (made, notes) = made_by(&format!("{MAKES}\n{leads}"));
+            let why = made.unwrap_err();
+            assert!(why.starts_with("some of its tables lie outside of its data folder: "), "{why}");
+            assert_eq!(notes, "", "no server is started on it");
+        }
     }
 
     #[test]
