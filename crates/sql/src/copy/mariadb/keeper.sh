@@ -1,19 +1,35 @@
 # What keeps a copy of a MariaDB: its program for backups, that of its server, its data folder, its own socket, and options by which the
 # user of the address logs in.
 
-# A lock that somebody holds is not waited for without end: behind a backup that waits, others may have to wait, too.
-back_up() {
-    run "$backup" --no-defaults --backup --target-dir="$folder/data" --datadir="$data" --tmpdir="$folder/tmp" --ftwrl-wait-timeout=30 "$@"
-}
-
-# What the program said of errors, or last.
+# What the program said of errors, or last. It names each file that it copies, and a table may be called so.
 said() {
     printf '%s' "${backup##*/} says: "
     # In front of each line stand a number of its thread and the time.
-    { grep -i 'error\|fail' "$folder/log" | tail -n 3 | grep . || tail -n 3 "$folder/log"; } | sed 's/^\[[0-9]*\] [-0-9]* [:0-9]* *//'
+    { grep -v ' Copying ' "$folder/log" | grep -i 'error\|fail' | tail -n 3 | grep . || tail -n 3 "$folder/log"; } |
+        sed 's/^\[[0-9]*\] [-0-9]* [:0-9]* *//'
 }
 
-may_not() { grep -q 'Failed to connect\|missing required privilege' "$folder/log"; }
+# Makes a backup by a login. Where there is none, `why` says why, and `goes_on` whether another login may do better.
+back_up() {
+    rm -rf "$folder/data"
+    goes_on=
+    # A lock that somebody holds is not waited for without end: behind a backup that waits, others may have to wait, too.
+    if run "$backup" --no-defaults --backup --target-dir="$folder/data" --datadir="$data" --tmpdir="$folder/tmp" --ftwrl-wait-timeout=30 \
+        "$@"; then
+        # It has copied the files of one server, and what another one wrote meanwhile.
+        grep -q "option 'datadir' has different values" "$folder/log" || return 0
+        why="another server than that of the data folder answers there" goes_on=1
+        return 1
+    fi
+    why=$(said)
+    if grep -q 'Failed to connect\|missing required privilege' "$folder/log"; then
+        # Of a sentence some 300 letters are shown.
+        why="neither the server's owner $owner by unix_socket nor the user of the address may make a backup; who may: CREATE USER \
+$owner@localhost IDENTIFIED VIA unix_socket; GRANT RELOAD, PROCESS, REPLICATION CLIENT ON *.* TO $owner@localhost; $why"
+        goes_on=1
+    fi
+    return 1
+}
 
 copy() {
     backup=$1 data=$3 socket=$4
@@ -22,26 +38,13 @@ copy() {
     # The server's owner mostly has a login of his own, by his socket and with no password.
     owner=$(id -un)
     if ! back_up --user="$owner" --socket="$socket"; then
-        why=$(said)
-        if may_not; then
-            rm -rf "$folder/data"
-            # It stands in the environment of this one program, where its user alone reads it.
-            export MYSQL_PWD="$password"
-            if back_up "$@"; then
-                why=
-            elif may_not; then
-                # Of a sentence some 300 letters are shown.
-                why="neither the server's owner $owner by unix_socket nor the user of the address may make a backup; who may: CREATE USER \
-$owner@localhost IDENTIFIED VIA unix_socket; GRANT RELOAD, PROCESS, REPLICATION CLIENT ON *.* TO $owner@localhost; $(said)"
-            else
-                why=$(said)
-            fi
-            unset MYSQL_PWD
-        fi
-        if [ -n "$why" ]; then
+        # It stands in the environment of this one program, where its user alone reads it.
+        export MYSQL_PWD="$password"
+        if [ -z "$goes_on" ] || ! back_up "$@"; then
             failed "$why"
             return 1
         fi
+        unset MYSQL_PWD
     fi
     # A server on it would write to what these lead to, and that is the running server's.
     if ! led=$(find "$folder/data" \( -type l -o -name '*.isl' \)) || [ -n "$led" ]; then

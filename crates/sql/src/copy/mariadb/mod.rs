@@ -391,8 +391,14 @@ mod tests {
         assert!(why.contains("GRANT RELOAD, PROCESS, REPLICATION CLIENT ON *.* TO"), "{why}");
         assert!(why.ends_with("mariadb-backup says: Error: missing required privilege RELOAD on *.*"), "{why}");
         assert_eq!(notes, "");
-        let (made, _) = made_by("echo 'InnoDB: [ERROR] no' >&2; echo over >&2; exit 1");
+        let copies = "echo '[01] 2026-01-01 00:00:00 Copying ./db/errors.ibd to x' >&2";
+        let (made, _) = made_by(&format!("{copies}; echo 'InnoDB: [ERROR] no' >&2; echo over >&2; exit 1"));
         assert_eq!(made.unwrap_err(), "mariadb-backup says: InnoDB: [ERROR] no");
+        // It warns, and goes on with the files of one server and the log of another one.
+        let warns = "echo \"Warning: option 'datadir' has different values:\" >&2";
+        let (made, notes) = made_by(&format!("{MAKES}\n{warns}"));
+        assert_eq!(made.unwrap_err(), "another server than that of the data folder answers there");
+        assert_eq!(notes, "");
         for leads in [": >$made/t.isl", "mkdir $made/db; ln -s /elsewhere $made/db/t.MYD"] {
             let (made, notes) = made_by(&format!("{MAKES}\n{leads}"));
             let why = made.unwrap_err();

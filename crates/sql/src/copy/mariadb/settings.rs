@@ -40,6 +40,11 @@ const LIBRARIES: &str = "SELECT DISTINCT plugin_library, plugin_type = 'ENCRYPTI
 const ASK: &str = "SELECT lower(variable_name), global_value, (global_value <=> default_value) = 0 FROM information_schema.system_variables \
                    WHERE global_value_origin NOT IN ('COMPILE-TIME', 'AUTO') AND command_line_argument IS NOT NULL";
 
+/// A server that is started with any of these logs has a mark behind its version, and keeps it when they are switched: a copy of it is of the
+/// same version.
+const LOGS: &str = "SELECT version(), @@GLOBAL.log_bin, @@GLOBAL.general_log, @@GLOBAL.slow_query_log";
+const LOGS_MARK: &str = "-log";
+
 /// Those of a copy in this folder. The outer `Err`: its server could not be asked; the inner one: why there can be no copy.
 pub(crate) fn read(
     database: &mut Database,
@@ -79,16 +84,23 @@ pub(crate) fn read(
             settings.told.push((name.clone(), value.clone()));
         }
     }
-    settings.lines.extend(own(database, folder)?);
+    settings.lines.extend(own(database, folder, change)?);
     // The last line of a name counts.
     settings.lines.extend(change.map(|set| line(&set.name, &set.value)));
     Ok(Ok(settings))
 }
 
 /// What every copy has for itself.
-fn own(database: &mut Database, folder: &Path) -> Result<Vec<String>, SqlFailure> {
+fn own(database: &mut Database, folder: &Path, change: Option<&CopySetting>) -> Result<Vec<String>, SqlFailure> {
     let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
-    let has_log = database.text("SELECT @@GLOBAL.log_bin")?.is_some_and(|is_on| is_on == "1");
+    let is_on = |value: &str| matches!(value, "1" | "ON");
+    let row = database.rows(LOGS)?.into_iter().next().unwrap_or_default();
+    let of = |place: usize| row.get(place).and_then(Option::as_deref).unwrap_or_default();
+    let will_be_on = |place: usize, name: &str| {
+        is_on(change.filter(|set| set.name == name).map_or(of(place), |set| set.value.as_str()))
+    };
+    let has_log = is_on(of(1));
+    let has_any_log = has_log || will_be_on(2, "general_log") || will_be_on(3, "slow_query_log");
     let pairs = [
         ("datadir", at("data")),
         ("socket", at("socket")),
@@ -106,6 +118,9 @@ fn own(database: &mut Database, folder: &Path) -> Result<Vec<String>, SqlFailure
     let mut lines: Vec<String> = pairs.iter().map(|(name, value)| line(name, value)).collect();
     lines.extend(["skip_networking", "skip_slave_start"].map(str::to_owned));
     lines.push(if has_log { line("log_bin", "binlog") } else { "skip_log_bin".to_owned() });
+    if has_any_log != of(0).ends_with(LOGS_MARK) {
+        lines.push(line("version", of(0)));
+    }
     Ok(lines)
 }
 

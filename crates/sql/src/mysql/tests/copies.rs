@@ -46,6 +46,13 @@ fn a_copy_has_its_servers_settings_and_what_it_does_not_have_is_told() {
     let set = CopySetting { fact: fact.to_owned(), name: name.to_owned(), value: "1".to_owned() };
     let changed = read(&mut database, Some(&set)).unwrap();
     assert_eq!(changed.lines.last().unwrap(), "innodb_flush_log_at_trx_commit = \"1\"");
+    // What a server is called after it was started does not change with its logs.
+    let version = database.text("SELECT version()").unwrap().unwrap();
+    assert!(before.lines.iter().all(|line| !line.starts_with("version")), "{:?}", before.lines);
+    let set =
+        CopySetting { fact: "sql.general_log".to_owned(), name: "general_log".to_owned(), value: "ON".to_owned() };
+    let lines = read(&mut database, Some(&set)).unwrap().lines;
+    assert!(lines.contains(&format!("version = \"{version}\"")), "{lines:?}");
     database.run("SET GLOBAL event_scheduler = ON").unwrap();
     let mut left_out = read(&mut database, None).unwrap().left_out;
     left_out.sort();
