@@ -7,6 +7,7 @@ use crate::mysql::facts as mysql;
 use crate::schema::{COPY_BYTES, MAY_COPY_WITH, MAY_SET, SET};
 use crate::wire::SqlFailure;
 use duel_model::{Facts, sanitize_line};
+use std::path::Path;
 
 /// Settings of PostgreSQL by the names of their facts.
 const POSTGRES: [(&str, &str); 36] = [
@@ -48,9 +49,13 @@ const POSTGRES: [(&str, &str); 36] = [
     ("sql.log_all_durations", "log_duration"),
 ];
 
-/// Whether a fact is of this setting of PostgreSQL.
-pub(crate) fn is_setting(fact: &str, setting: &str) -> bool {
-    POSTGRES.contains(&(fact, setting))
+/// Whether a fact is of this setting of such a server.
+pub(crate) fn is_setting(system: System, fact: &str, setting: &str) -> bool {
+    match system {
+        System::Postgres => POSTGRES.contains(&(fact, setting)),
+        System::Mysql => mysql::SETTINGS.contains(&(fact, setting)),
+        System::Sqlite => false,
+    }
 }
 
 /// Settings of SQLite.
@@ -85,6 +90,9 @@ const POSTGRES_MAY_SET: &str = "SELECT name FROM pg_settings WHERE context = 'us
                                 (context = 'superuser' AND current_setting('is_superuser') = 'on')";
 /// Of those that a server takes when it is started.
 const POSTGRES_MAY_START_WITH: &str = "SELECT name FROM pg_settings WHERE context <> 'internal'";
+/// The same of MariaDB, of those that it is started with under the same name. The size of its pages is one of the data. MySQL does not tell.
+const MARIADB_MAY_START_WITH: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
+                                      WHERE command_line_argument IS NOT NULL AND variable_name <> 'innodb_page_size'";
 /// MySQL does not tell which of its variables a session has of its own; MariaDB does.
 const MARIADB_MAY_SET: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
                                WHERE variable_scope = 'SESSION' AND read_only = 'NO'";
@@ -97,12 +105,20 @@ fn may_set(database: &mut Database, ask: &str, settings: &[(&str, &str)]) -> Opt
     Some(held.map(|(fact, setting)| format!("{fact}={setting}")).collect())
 }
 
-/// Says which settings a private copy of the server may be started with, and how large one is: of PostgreSQL on this machine.
+/// Says which settings a private copy of the server may be started with, and how large one is: of PostgreSQL and MariaDB on this machine.
 pub(crate) fn note_copy(database: &mut Database, facts: &mut Facts) {
-    if database.system() == System::Postgres {
-        facts.note(MAY_COPY_WITH, may_set(database, POSTGRES_MAY_START_WITH, &POSTGRES));
-        facts.note(COPY_BYTES, copy::bytes(database).ok().flatten());
-    }
+    let (folder, ask, settings): (_, _, &[(&str, &str)]) = match database.system() {
+        System::Postgres => ("SHOW data_directory", POSTGRES_MAY_START_WITH, &POSTGRES),
+        System::Mysql => ("SELECT @@datadir", MARIADB_MAY_START_WITH, &mysql::SETTINGS),
+        System::Sqlite => return,
+    };
+    let may = may_set(database, ask, settings);
+    let folder = database.text(folder).ok().flatten();
+    let bytes = folder.and_then(|folder| copy::bytes(database, Path::new(&folder)).ok().flatten());
+    // MariaDB's data folder tells it, to root and the server's own user: nobody else can copy it either.
+    let may = may.filter(|_| bytes.is_some() || database.system() == System::Postgres);
+    facts.note(MAY_COPY_WITH, may);
+    facts.note(COPY_BYTES, bytes);
 }
 
 /// All of it. What a server does not know or does not tell is not there.

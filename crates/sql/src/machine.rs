@@ -53,7 +53,9 @@ pub(crate) struct Local {
 /// What runs a server.
 #[derive(Debug)]
 pub(crate) struct Runs {
-    /// The folder of the program that it runs.
+    /// The program that it runs.
+    pub(crate) program: PathBuf,
+    /// The folder of that.
     pub(crate) programs: PathBuf,
     /// The user and the group that it runs as.
     pub(crate) owner: (u32, u32),
@@ -113,9 +115,10 @@ impl Local {
                 return Err(no("its server does not run as the owner of its data folder"));
             }
             let program = self.process.link("exe", "the program")?;
-            let programs = program.parent().filter(|_| is_same(&program, &self.process.path("exe")));
+            let programs =
+                program.parent().filter(|_| is_same(&program, &self.process.path("exe"))).map(Path::to_owned);
             let programs = programs.ok_or_else(|| no("the programs of its server are not those of this machine"))?;
-            Ok(Runs { programs: programs.to_owned(), owner: (user.uid, user.gid) })
+            Ok(Runs { program, programs, owner: (user.uid, user.gid) })
         })
     }
 }

@@ -185,6 +185,8 @@ const FACTS: &[Declaration] = &[
     doubted("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
     doubted("sql.sync_binlog", "sync_binlog"),
     doubted("sql.log_bin", "log_bin"),
+    doubted("sql.binlog_commit_wait_usec", "binlog_commit_wait_usec"),
+    setting("sql.binlog_commit_wait_count", "binlog_commit_wait_count"),
     doubted("sql.buffer_pool_bytes", "innodb_buffer_pool_size"),
     setting("sql.flush_method", "innodb_flush_method"),
     doubted("sql.doublewrite", "innodb_doublewrite"),

@@ -16,8 +16,17 @@ const MOST_TOLD: usize = 6;
 
 /// How names of settings begin that act over minutes: a look of some seconds, just behind the checkpoint that a copy begins with, tells
 /// nothing against them.
-const OVER_MINUTES: [&str; 7] =
-    ["autovacuum", "bgwriter_", "checkpoint_", "max_wal_size", "min_wal_size", "vacuum_", "wal_recycle"];
+const OVER_MINUTES: [&str; 9] = [
+    "autovacuum",
+    "bgwriter_",
+    "checkpoint_",
+    "max_wal_size",
+    "min_wal_size",
+    "vacuum_",
+    "wal_recycle",
+    "innodb_io_capacity",
+    "innodb_log_file_size",
+];
 
 /// Whether both sides tell of them. Of logging: each setting that one of them tells of, and at least one; of all others: what
 /// they have set at all.
@@ -246,13 +255,21 @@ pub(crate) fn how_to_allow_copies(gap: &Gap<'_>) -> String {
     match (gap.case.most_copied_bytes, gap.count(gap.slow, "sql.copy_bytes")) {
         // With room for what is written meanwhile.
         (None, Some(bytes)) => format!(
-            "; --may-copy-database {}MB lets duel try it on private copies of {}'s server, which makes a checkpoint at once for each",
+            "; --may-copy-database {}MB lets duel try it on private copies of {}'s server, which {} for each",
             bytes.div_ceil(MEGABYTE).next_power_of_two(),
-            gap.slow_name()
+            gap.slow_name(),
+            if is_postgres(gap) { "makes a checkpoint at once" } else { "lets commits wait for a moment" }
         ),
-        (Some(_), None) => "; duel makes private copies of PostgreSQL servers on this machine only".to_owned(),
+        (Some(_), None) => {
+            "; duel makes private copies of PostgreSQL and MariaDB servers on this machine only, of MariaDB by root or the server's own user"
+                .to_owned()
+        }
         (None, None) | (Some(_), Some(_)) => String::new(),
     }
+}
+
+fn is_postgres(gap: &Gap<'_>) -> bool {
+    gap.text(gap.slow, "sql.server").is_some_and(|text| text.starts_with("PostgreSQL"))
 }
 
 /// How it stands where no flip says more.
@@ -281,9 +298,7 @@ fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[Str
         .take(3)
         .map(|one| format!("`SET GLOBAL {} = {}`", label(one.fact), sanitize_line(&one.fast)))
         .collect();
-    let attempt = if statements.is_empty()
-        || gap.text(gap.slow, "sql.server").is_some_and(|text| text.starts_with("PostgreSQL"))
-    {
+    let attempt = if statements.is_empty() || is_postgres(gap) {
         "make them alike in the server's configuration, and compare again".to_owned()
     } else {
         format!("try {} on {} and compare again", statements.join(", "), gap.slow_name())

@@ -3,6 +3,7 @@
 use super::room::{RESERVE_BYTES, free_bytes};
 use duel_load::WorkloadError;
 use duel_model::{format_bytes, sanitize_line};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What is the same for all systems.
 const SCRIPT: &str = include_str!("keeper.sh");
+/// What is around it where only root may make its folder.
+const AROUND: &str = include_str!("around.sh");
 /// Most bytes that it may say.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
 /// A server's log is cut off here: one that logs each statement would fill the disk.
@@ -25,21 +29,27 @@ const END: Duration = Duration::from_secs(30);
 
 /// What it is told.
 pub(super) struct Order<'a> {
-    /// Where the server's programs are.
-    pub(super) programs: &'a Path,
     /// What is made, and removed again.
     pub(super) folder: &'a Path,
     /// The server's own user and group.
     pub(super) owner: (u32, u32),
-    pub(super) host: &'a str,
-    pub(super) port: u16,
-    pub(super) user: &'a str,
+    /// How its system's copies are made.
+    pub(super) making: &'a Making,
     pub(super) password: &'a str,
-    /// Variables of libpq that say how to connect.
-    pub(super) variables: &'a [(&'static str, String)],
     /// Lines of the copy's configuration.
     pub(super) settings: &'a [String],
     pub(super) most_bytes: u64,
+}
+
+/// What a system's own programs are called with.
+#[derive(Debug)]
+pub(super) struct Making {
+    /// Functions of the shell that [`SCRIPT`] calls.
+    pub(super) functions: &'static str,
+    /// What these are called with. Any user can list it.
+    pub(super) words: Vec<OsString>,
+    /// Variables that say how to connect.
+    pub(super) variables: Vec<(&'static str, String)>,
 }
 
 /// It, until it is dropped.
@@ -63,11 +73,15 @@ impl Keeper {
         // terminal can type into it, and Ctrl-C there is for duel.
         let mut command = Command::new("setsid");
         // Whether its server could gain rights by setuid programs is not asked.
+        if is_for_root_alone(order.folder.parent().unwrap_or(order.folder)) {
+            let owner = format!("{}:{}", order.owner.0, order.owner.1);
+            command.args(["/bin/sh", "-c", AROUND, "sh"]).arg(order.folder).arg(owner);
+        }
         command.args(["setpriv", "--no-new-privs"]).args(as_owner(order.owner)).arg("--");
-        command.args(["/bin/sh", "-c", SCRIPT, "sh"]).arg(order.programs).arg(order.folder);
-        command.args([order.host, &order.port.to_string(), order.user]);
+        let script = format!("{}\n{SCRIPT}", order.making.functions);
+        command.args(["/bin/sh", "-c", &script, "sh"]).arg(order.folder).args(&order.making.words);
         command.env_clear().env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin");
-        command.envs(order.variables.iter().map(|(name, value)| (name, value))).current_dir("/");
+        command.envs(order.making.variables.iter().map(|(name, value)| (name, value))).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| WorkloadError(format!("cannot start setsid: {error}")))?;
         let answers = listen(child.stdout.take());
@@ -164,6 +178,25 @@ pub(super) fn as_owner((user, group): (u32, u32)) -> Vec<String> {
     own.into_iter().filter(|_| rustix::process::geteuid().is_root()).collect()
 }
 
+/// Whether we are root, and a folder, without links on the way to it, is one in which nobody else can make or rename anything, nor put
+/// another one in its place: only there root can make a folder and give it away. `/var/lib`, where MariaDB's data folder mostly lies, is one.
+fn is_for_root_alone(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const STICKY: u32 = 0o1000;
+    const OTHERS_WRITE: u32 = 0o022;
+    let is_roots = |path: &Path, may_be_sticky: bool| {
+        fs::symlink_metadata(path).is_ok_and(|found| {
+            let is_kept = found.mode() & OTHERS_WRITE == 0 || may_be_sticky && found.mode() & STICKY != 0;
+            found.is_dir() && found.uid() == 0 && is_kept
+        })
+    };
+    let mut around = folder.ancestors().skip(1);
+    rustix::process::geteuid().is_root()
+        && folder.is_absolute()
+        && is_roots(folder, false)
+        && around.all(|path| is_roots(path, true))
+}
+
 impl Drop for Keeper {
     fn drop(&mut self) {
         drop(self.wanted.take());
@@ -216,7 +249,31 @@ fn bytes_in(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn root_gives_a_folder_away_only_where_nobody_else_could_put_another_one_in_its_place() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: it takes root");
+            return;
+        }
+        // In a folder that others may write to, and rename nothing of ours.
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        let has = |mode: u32| fs::set_permissions(folder.path().join("a"), PermissionsExt::from_mode(mode)).unwrap();
+        has(0o755);
+        assert!(is_for_root_alone(&inner));
+        has(0o775);
+        assert!(!is_for_root_alone(&inner), "its group may rename it");
+        has(0o755);
+        std::os::unix::fs::symlink(&inner, folder.path().join("link")).unwrap();
+        assert!(!is_for_root_alone(&folder.path().join("link")));
+        std::os::unix::fs::chown(&inner, Some(65534), None).unwrap();
+        assert!(!is_for_root_alone(&inner), "somebody else's");
+        assert!(!is_for_root_alone(Path::new("/tmp")), "anybody may make a folder there");
+    }
 
     /// A shell that lives by its input, as the one of a copy does.
     fn shell() -> (Child, ChildStdin) {
@@ -251,15 +308,17 @@ mod tests {
             fs::set_permissions(programs.join(name), PermissionsExt::from_mode(0o755)).unwrap();
         }
         let copy = folder.path().join("copy");
+        let words = [programs.as_os_str(), OsStr::new(""), OsStr::new("1"), OsStr::new("")];
+        let making = Making {
+            functions: include_str!("postgres/keeper.sh"),
+            words: words.map(OsStr::to_owned).to_vec(),
+            variables: Vec::new(),
+        };
         let order = Order {
-            programs: &programs,
             folder: &copy,
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
-            host: "",
-            port: 1,
-            user: "",
+            making: &making,
             password: "",
-            variables: &[],
             settings: &[],
             most_bytes: u64::MAX,
         };

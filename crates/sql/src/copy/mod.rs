@@ -1,10 +1,12 @@
-//! Private copies of PostgreSQL servers on this machine: `pg_basebackup` beside the data folder, and a server of its own on it, as
+//! Private copies of PostgreSQL and MariaDB servers on this machine: a backup beside the data folder, and a server of its own on it, as
 //! the running one is set up, or with one setting changed. It is reached by a Unix socket that only root and the server's own user
 //! may open.
 //!
-//! The server's own programs do all of it, as the server's own user: nobody gains a right that he did not have.
+//! The server's own programs do all of it, as the server's own user: nobody gains a right that he did not have. What is a system's own
+//! about that is its [`Maker`].
 
 mod keeper;
+pub(crate) mod mariadb;
 #[cfg(target_os = "linux")]
 mod peer;
 #[cfg(not(target_os = "linux"))]
@@ -22,8 +24,8 @@ mod peer {
         }
     }
 }
+pub(crate) mod postgres;
 mod room;
-pub(crate) mod settings;
 pub(crate) mod warm;
 
 use crate::address::{Place, ServerAddress, SslMode, System};
@@ -31,16 +33,16 @@ use crate::client::Client;
 use crate::connection::Server;
 use crate::database::Database;
 use crate::facts;
+use crate::failure;
 use crate::kind;
 use crate::link::End;
 use crate::machine::{Local, Runs};
 use crate::wire::SqlFailure;
 use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
-use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line, shell_word};
-use keeper::{Keeper, Order};
+use duel_model::{CopyPlan, CopySetting, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line, shell_word};
+use keeper::{Keeper, Making, Order};
 use peer::Peer;
 use room::Sizes;
-use settings::Settings;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -53,17 +55,85 @@ use warm::Warmth;
 const PREFIX: &str = "duel-copy-";
 /// A server that goes through its log before it answers takes seconds.
 const START_NS: Nanos = 120 * SECOND_NS;
-/// What a backup has beside the databases: some segments of the log, which are 16 MB each, and what is common to all databases.
-const BESIDE_BYTES: u64 = 128 << 20;
+/// What a server takes beside its memory for blocks: some 25 processes of PostgreSQL of 10 MB each, and no more than that the sessions and
+/// tables of MariaDB.
+const PROCESSES_BYTES: u64 = 256 << 20;
 
-/// Tables with rows that no backup has.
-pub(crate) const UNLOGGED: &str =
-    "SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm') AND pg_relation_size(oid) > 0";
+/// What a copy is started with.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// The lines of its configuration file.
+    pub(crate) lines: Vec<String>,
+    /// Settings of its server that it has not, and that may cost transactions something there.
+    pub(crate) left_out: Vec<String>,
+    /// Those of its server that it is told, where it may not take all of them.
+    told: Vec<(String, String)>,
+}
 
-/// About how many bytes a copy takes when it is made; `None`: its server does not tell.
-pub(crate) fn bytes(database: &mut Database) -> Result<Option<u64>, SqlFailure> {
-    let of_databases = database.number("SELECT sum(pg_database_size(oid)) FROM pg_database")?;
-    Ok(of_databases.and_then(|bytes| u64::try_from(bytes).ok()).map(|bytes| bytes + BESIDE_BYTES))
+/// What is a system's own about private copies of its servers.
+trait Maker {
+    /// The server for sessions that ask for duel itself.
+    fn asking(&self, server: &ServerAddress) -> ServerAddress;
+
+    /// Why there can be no copy of the server with this data folder.
+    fn refuses(&self, database: &mut Database, data: &Path) -> Result<Option<String>, SqlFailure>;
+
+    /// The program that makes a copy, or that there is none.
+    fn program(&self, runs: &Runs) -> Result<PathBuf, String>;
+
+    /// About how many bytes a copy takes when it is made; `None`: that cannot be told.
+    fn bytes(&self, database: &mut Database, data: &Path) -> Result<Option<u64>, SqlFailure>;
+
+    fn sizes(&self, database: &mut Database, change: Option<&CopySetting>) -> Result<Sizes, WorkloadError>;
+
+    /// Whether the server writes its logs, or the like, to another disk than its data, and the copy does not.
+    fn log_is_elsewhere(&self, database: &mut Database, data: &Path) -> Result<bool, SqlFailure>;
+
+    /// What ends a copy that was left behind and removes it, as its owner by words in front of each program.
+    fn removal(&self, left: &Path, runs: &Runs, as_owner: &str) -> String;
+
+    /// Those of a copy in this folder. The outer `Err`: its server could not be asked; the inner one: why there can be no copy.
+    fn settings(
+        &self,
+        database: &mut Database,
+        folder: &Path,
+        change: Option<&CopySetting>,
+    ) -> Result<Result<Settings, WorkloadError>, SqlFailure>;
+
+    /// What asks for a setting's value.
+    fn value_of(&self, setting: &str) -> String;
+
+    fn making(&self, database: &mut Database, server: &ServerAddress, source: &Source) -> Result<Making, SqlFailure>;
+
+    /// Where the server of a copy in this folder listens.
+    fn socket(&self, folder: &Path) -> PathBuf;
+
+    /// The address of a copy in this folder.
+    fn address(&self, user: &str, database: &str, folder: &Path) -> String;
+
+    /// Who reads tables into the copy's memory.
+    fn reader(&self, database: &mut Database, copied: ServerAddress) -> Result<ServerAddress, SqlFailure>;
+
+    /// Reads tables and indexes into the memory of a copy. Its server gives that up after this time, so that none of it goes on under load.
+    fn warm(&self, reader: &ServerAddress, patience_ns: Nanos) -> Warmth;
+
+    /// Settings that the copy was told and has otherwise.
+    fn unlike(&self, _reader: &ServerAddress, _told: &[(String, String)]) -> Result<Vec<String>, SqlFailure> {
+        Ok(Vec::new())
+    }
+}
+
+fn maker(system: System) -> Option<&'static dyn Maker> {
+    match system {
+        System::Postgres => Some(&postgres::Postgres),
+        System::Mysql => Some(&mariadb::MariaDb),
+        System::Sqlite => None,
+    }
+}
+
+/// About how many bytes a copy of the server with this data folder takes when it is made; `None`: that cannot be told.
+pub(crate) fn bytes(database: &mut Database, data: &Path) -> Result<Option<u64>, SqlFailure> {
+    maker(database.system()).map_or(Ok(None), |maker| maker.bytes(database, data))
 }
 
 /// A copy that serves.
@@ -95,55 +165,49 @@ pub(crate) fn copy(
     plan: &CopyPlan,
     stop: &AtomicBool,
 ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
-    if server.system != System::Postgres {
-        return Err(WorkloadError("not available here: duel copies PostgreSQL servers only".into()));
-    }
+    let maker = maker(server.system).ok_or_else(|| WorkloadError("not available here: it has no server".into()))?;
     let plain = |why: SqlFailure| WorkloadError(why.text);
-    let (client, _, end) = kind::connect(&among_own_names(server.clone()), patience_ns).map_err(plain)?;
+    let (client, _, end) = kind::connect(&maker.asking(server), patience_ns).map_err(plain)?;
     let answers = Peer::of(&client, &end);
     let mut database = Database::Server(Box::new(client), server.system);
     let local = Local::of(&mut database, &end).ok_or_else(|| {
         WorkloadError("not available here: it cannot be seen that its server runs on this machine".into())
     })?;
-    let source = Source::read(&mut database, &local, plan)?;
+    let source = Source::read(maker, &mut database, &local, plan)?;
     // A server can name the folder of another one. Whoever answers is the one whose rights are used.
-    if !answers.is_some_and(|peer| peer.is(local.pid(), source.owner.0)) {
+    if !answers.is_some_and(|peer| peer.is(local.pid(), source.runs.owner.0)) {
         return Err(WorkloadError(
             "not available here: it cannot be seen that the server in the data folder is who answers".into(),
         ));
     }
     // Archives may be somebody else's, and hold any names.
-    if let Some(set) = plan.set.as_ref().filter(|set| !facts::is_setting(&set.fact, &set.name)) {
+    let change = plan.set.as_ref();
+    if let Some(set) = change.filter(|set| !facts::is_setting(server.system, &set.fact, &set.name)) {
         return Err(WorkloadError(format!("{} is no setting that duel knows", sanitize_line(&set.name))));
     }
-    let Settings { lines, left_out } =
-        settings::read(&mut database, &source.folder, plan.set.as_ref()).map_err(plain)??;
-    let was = plan.set.as_ref().map(|set| database.text(&format!("SHOW {}", set.name))).transpose().map_err(plain)?;
-    let superuser = database.text("SELECT rolname FROM pg_roles WHERE oid = 10").map_err(plain)?;
-    let (host, port) = reached_at(server);
-    let password = crate::secret::password(server)?.unwrap_or_default();
+    let Settings { lines, mut left_out, told } =
+        maker.settings(&mut database, &source.folder, change).map_err(plain)??;
+    let was = change.map(|set| database.text(&maker.value_of(&set.name))).transpose().map_err(plain)?;
+    let making = maker.making(&mut database, server, &source).map_err(plain)?;
+    let password = crate::secret::password(server)?;
+    let address = maker.address(&server.user, &server.database, &source.folder);
+    let copied = own(server, maker.socket(&source.folder), &address, password.clone())?;
+    let reader = maker.reader(&mut database, copied).map_err(plain)?;
+    drop(database);
     let order = Order {
-        programs: &source.programs,
         folder: &source.folder,
-        owner: source.owner,
-        host: &host,
-        port,
-        user: &server.user,
-        password: &password,
-        variables: &variables(server),
+        owner: source.runs.owner,
+        making: &making,
+        password: password.as_deref().unwrap_or_default(),
         settings: &lines,
         most_bytes: plan.most_bytes,
     };
-    let address = address(&server.user, &server.database, &source.folder);
-    drop(database);
-    let copied = own(server, &source)?;
-    let as_superuser =
-        among_own_names(ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..copied });
     let keeper = Keeper::start(&order)?;
     keeper.until_copied(&order, stop)?;
-    until_up(&keeper, &as_superuser, stop)?;
-    let warmth = warm::warm(&as_superuser, warm::patience_ns(source.bytes));
-    let changed = plan.set.as_ref().map(|set| {
+    until_up(&keeper, &reader, stop)?;
+    left_out.extend(maker.unlike(&reader, &told).map_err(plain)?);
+    let warmth = maker.warm(&reader, warm::patience_ns(source.bytes));
+    let changed = change.map(|set| {
         let was = was.flatten().unwrap_or_default();
         sanitize_line(&format!("{} = {} instead of {was}", set.name, set.value))
     });
@@ -162,12 +226,14 @@ pub(crate) fn copy(
 
 /// What is to be copied, and where to.
 struct Source {
-    /// The server's programs.
-    programs: PathBuf,
+    /// What runs the server.
+    runs: Runs,
+    /// The program that makes the copy.
+    program: PathBuf,
+    /// The server's data folder.
+    data: PathBuf,
     /// Where the copy is to be.
     folder: PathBuf,
-    /// The server's own user and group.
-    owner: (u32, u32),
     /// About how many it will take.
     bytes: u64,
     /// The server's log lies on another disk than its data, and the copy's does not.
@@ -176,26 +242,18 @@ struct Source {
 
 impl Source {
     /// Makes sure that there can be a copy.
-    fn read(database: &mut Database, local: &Local, plan: &CopyPlan) -> Result<Self, WorkloadError> {
+    fn read(maker: &dyn Maker, database: &mut Database, local: &Local, plan: &CopyPlan) -> Result<Self, WorkloadError> {
         let no = |why: String| Err(WorkloadError(format!("not available here: {why}")));
-        let ask = |database: &mut Database, sql: &str| database.number(sql).map_err(|why| WorkloadError(why.text));
-        if ask(database, "SELECT pg_is_in_recovery()::int")? != Some(0) {
-            return no("its server is a standby".to_owned());
-        }
-        if ask(database, "SELECT count(*) FROM pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global')")?
-            != Some(0)
-        {
-            return no("its server has tablespaces, which lie outside of its data folder".to_owned());
-        }
-        if ask(database, UNLOGGED)? != Some(0) {
-            return no("its database has unlogged tables, whose rows no copy has".to_owned());
-        }
-        let found = fs::metadata(&local.folder).map_err(|error| WorkloadError(format!("its data folder: {error}")))?;
-        let Runs { programs, owner } = local.runs().map_err(|why| WorkloadError(why.0))?;
+        let plain = |why: SqlFailure| WorkloadError(why.text);
+        let runs = local.runs().map_err(|why| WorkloadError(why.0))?;
         let ours = rustix::process::geteuid();
-        if owner.0 == 0 || !ours.is_root() && ours.as_raw() != owner.0 {
+        if runs.owner.0 == 0 || !ours.is_root() && ours.as_raw() != runs.owner.0 {
             return no("copies are made by root, or by the server's own user".to_owned());
         }
+        if let Some(why) = maker.refuses(database, &local.folder).map_err(plain)? {
+            return no(why);
+        }
+        let found = fs::metadata(&local.folder).map_err(|error| WorkloadError(format!("its data folder: {error}")))?;
         let beside = local.folder.parent().filter(|parent| {
             // Another disk is another speed.
             fs::metadata(parent).is_ok_and(|parent| parent.dev() == found.dev())
@@ -203,14 +261,21 @@ impl Source {
         let Some(beside) = beside else {
             return no("the folder around its data folder is on another disk".to_owned());
         };
-        if !programs.join("pg_basebackup").exists() {
-            return no(format!("there is no pg_basebackup in {}", shown(&programs)));
+        if !ours.is_root() && rustix::fs::access(beside, rustix::fs::Access::WRITE_OK).is_err() {
+            return no(format!("only root may make a folder in {}, beside its data folder", shown(beside)));
         }
-        if let Some(left) = left_behind(beside, owner.0) {
-            let removes = removal(&left, &programs, &keeper::as_owner(owner));
+        let program = match maker.program(&runs) {
+            Ok(program) => program,
+            Err(why) => return no(why),
+        };
+        if let Some(left) = left_behind(beside, runs.owner.0) {
+            let as_owner = keeper::as_owner(runs.owner);
+            let as_owner =
+                if as_owner.is_empty() { String::new() } else { format!("setpriv {} -- ", as_owner.join(" ")) };
+            let removes = maker.removal(&left, &runs, &as_owner);
             return no(format!("a copy that was left behind stands in {}; `{removes}` removes it", shown(&left)));
         }
-        let Some(bytes) = bytes(database).map_err(|why| WorkloadError(why.text))? else {
+        let Some(bytes) = maker.bytes(database, &local.folder).map_err(plain)? else {
             return no("its server does not tell how large its databases are".to_owned());
         };
         let size = |bytes: u64| format_bytes(bytes as f64);
@@ -221,7 +286,7 @@ impl Source {
                 size(plan.most_bytes)
             ));
         }
-        let sizes = Sizes::read(database, plan.set.as_ref())?;
+        let sizes = maker.sizes(database, plan.set.as_ref())?;
         let (free, needed) = (room::free_bytes(beside)?, sizes.needed_bytes(bytes));
         if free < needed {
             return no(format!(
@@ -238,8 +303,8 @@ impl Source {
         static COPIES: AtomicU32 = AtomicU32::new(0);
         let number = COPIES.fetch_add(1, Ordering::Relaxed);
         let folder = beside.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        let log = fs::symlink_metadata(local.folder.join("pg_wal"));
-        Ok(Self { programs, folder, owner, bytes, log_is_elsewhere: !log.is_ok_and(|log| log.is_dir()) })
+        let log_is_elsewhere = maker.log_is_elsewhere(database, &local.folder).map_err(plain)?;
+        Ok(Self { runs, program, data: local.folder.clone(), folder, bytes, log_is_elsewhere })
     }
 }
 
@@ -257,48 +322,14 @@ fn left_behind(folder: &Path, user: u32) -> Option<PathBuf> {
     entries.find(|entry| has_ended(&entry.file_name().to_string_lossy()) && is_theirs(entry)).map(|entry| entry.path())
 }
 
-/// What ends and removes it, as its owner: `pg_ctl` refuses root, and whatever stands in the folder may be chosen by him.
-fn removal(left: &Path, programs: &Path, as_owner: &[String]) -> String {
-    let word = |path: PathBuf| shell_word(&shown(&path));
-    let own = if as_owner.is_empty() { String::new() } else { format!("setpriv {} -- ", as_owner.join(" ")) };
-    let (program, data, folder) = (word(programs.join("pg_ctl")), word(left.join("data")), word(left.to_owned()));
-    format!("{own}{program} stop -m immediate -D {data}; {own}rm -r {folder}")
+/// What removes it: what is in it as its owner, and the folder as whoever may.
+fn removal_of(left: &Path, as_owner: &str) -> String {
+    let folder = shell_word(&shown(left));
+    format!("{as_owner}find {folder} -mindepth 1 -delete; rmdir {folder}")
 }
 
 fn shown(path: &Path) -> String {
     sanitize_line(&path.to_string_lossy())
-}
-
-/// Where its own clients would be told to connect to.
-fn reached_at(server: &ServerAddress) -> (String, u16) {
-    match &server.place {
-        Place::Tcp { host, port } => (host.clone(), *port),
-        Place::Unix(path) => {
-            let folder = path.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
-            let port = path.extension().and_then(|port| port.to_string_lossy().parse().ok());
-            (folder, port.unwrap_or(PORT_OF_POSTGRES))
-        }
-    }
-}
-
-const PORT_OF_POSTGRES: u16 = 5432;
-
-/// What libpq is told beside that.
-fn variables(server: &ServerAddress) -> Vec<(&'static str, String)> {
-    let mode = match server.tls {
-        SslMode::Disable => "disable",
-        SslMode::Prefer => "prefer",
-        SslMode::Require => "require",
-        SslMode::VerifyFull => "verify-full",
-    };
-    let ca = server.ca.as_ref().map(|ca| ("PGSSLROOTCERT", ca.to_string_lossy().into_owned()));
-    [("PGSSLMODE", mode.to_owned()), ("PGCONNECT_TIMEOUT", "30".to_owned())].into_iter().chain(ca).collect()
-}
-
-/// The copy's address.
-fn address(user: &str, database: &str, folder: &Path) -> String {
-    let [user, database, folder] = [user, database, &folder.to_string_lossy()].map(encoded);
-    format!("postgres://{user}@/{database}?host={folder}&port={}", settings::PORT)
 }
 
 /// A text in an address.
@@ -311,20 +342,24 @@ fn encoded(text: &str) -> String {
 }
 
 /// The copy as a server.
-fn own(server: &ServerAddress, source: &Source) -> Result<ServerAddress, WorkloadError> {
-    let place = Place::Unix(source.folder.join(format!(".s.PGSQL.{}", settings::PORT)));
-    let copy = ServerAddress { place, tls: SslMode::Disable, ca: None, session: Vec::new(), ..server.clone() };
+fn own(
+    server: &ServerAddress,
+    socket: PathBuf,
+    address: &str,
+    password: Option<String>,
+) -> Result<ServerAddress, WorkloadError> {
+    let copy = ServerAddress {
+        place: Place::Unix(socket),
+        tls: SslMode::Disable,
+        ca: None,
+        public: address.to_owned(),
+        password,
+        session: Vec::new(),
+        ..server.clone()
+    };
     // A path that is too long for a socket.
     Server::find(&copy)?;
     Ok(copy)
-}
-
-/// The same server for sessions that ask and do something for duel itself: names mean PostgreSQL's own functions and operators, whatever
-/// else the database's owner has called so, who would have it run with the rights of the session's user. Sessions have that from
-/// their beginning, and it is stronger than what is set for the database and its users.
-pub(crate) fn among_own_names(server: ServerAddress) -> ServerAddress {
-    let path = ("search_path".to_owned(), "pg_catalog, pg_temp".to_owned());
-    ServerAddress { session: vec![path], ..server }
 }
 
 /// Waits until it lets somebody in.
@@ -339,6 +374,13 @@ fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Resul
         if let Some(failed) = keeper.failed() {
             return Err(WorkloadError(failed));
         }
+        // PostgreSQL lets nobody in while it starts, and says so; MariaDB does not listen until then.
+        if server.system == System::Mysql && why.kind == failure::LOGIN {
+            return Err(WorkloadError(format!(
+                "the user of the address is not let in by the copy's Unix socket, where he comes from localhost: {}",
+                why.text
+            )));
+        }
         if stop.load(Ordering::Relaxed) {
             return Err(WorkloadError("interrupted".into()));
         }
@@ -352,17 +394,6 @@ fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::{Address, parse};
-
-    #[test]
-    fn the_address_of_a_copy_is_read_as_it_is_meant() {
-        let Ok(Address::Server(server)) = parse(&address("u@x", "d b?", Path::new("/var/lib/p&g/duel-copy-1-0")))
-        else {
-            panic!()
-        };
-        assert_eq!((server.user.as_str(), server.database.as_str()), ("u@x", "d b?"));
-        assert_eq!(server.place, Place::Unix("/var/lib/p&g/duel-copy-1-0/.s.PGSQL.5432".into()));
-    }
 
     #[test]
     fn what_a_dead_process_left_behind_is_seen_and_what_lives_or_is_another_thing_is_not() {
@@ -381,23 +412,5 @@ mod tests {
         make(format!("{PREFIX}4194305-3"));
         assert_eq!(left_behind(folder.path(), us + 1), None, "somebody else's");
         assert_eq!(left_behind(folder.path(), us), Some(folder.path().join("duel-copy-4194305-3")));
-    }
-
-    #[test]
-    fn what_removes_a_copy_is_done_by_a_shell_as_it_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let around = folder.path().join("a b;$(touch x)'`");
-        let (left, programs) = (around.join("duel-copy-4194305-3"), around.join("bin"));
-        fs::create_dir_all(left.join("data")).unwrap();
-        fs::create_dir(&programs).unwrap();
-        fs::write(programs.join("pg_ctl"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$0.said\"\n").unwrap();
-        fs::set_permissions(programs.join("pg_ctl"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let line = removal(&left, &programs, &[]);
-        assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
-        let said = fs::read_to_string(programs.join("pg_ctl.said")).unwrap();
-        assert_eq!(said, format!("stop\n-m\nimmediate\n-D\n{}\n", left.join("data").display()));
-        assert!(!left.exists() && around.exists());
-        let as_owner = removal(&left, &programs, &["--reuid=7".to_owned(), "--clear-groups".to_owned()]);
-        assert_eq!(as_owner.matches("setpriv --reuid=7 --clear-groups -- ").count(), 2, "{as_owner}");
     }
 }

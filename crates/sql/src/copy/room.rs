@@ -1,16 +1,13 @@
 //! The room that a copy takes beside its server: on their file system, and in the machine's memory. Neither may run full.
 
-use crate::database::Database;
 use duel_load::WorkloadError;
-use duel_model::{CopySetting, format_bytes, sanitize_line};
+use duel_model::format_bytes;
 use rustix::fs::statvfs;
 use std::fs;
 use std::path::Path;
 
-/// What is left for its server in any case: as much as PostgreSQL's log takes where nobody says otherwise.
+/// What is left for its server in any case: as much as PostgreSQL's log takes where nobody says otherwise, and ten times MariaDB's.
 pub(super) const RESERVE_BYTES: u64 = 1 << 30;
-/// What a server takes beside its memory for blocks: some 25 processes of 10 MB each.
-const PROCESSES_BYTES: u64 = 256 << 20;
 
 /// What the settings of a copy, one of which may be changed, make it take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,46 +15,14 @@ pub(super) struct Sizes {
     /// Its memory.
     pub(super) memory_bytes: u64,
     /// Its log, when it has grown.
-    log_bytes: u64,
+    pub(super) log_bytes: u64,
 }
 
 impl Sizes {
-    pub(super) fn read(database: &mut Database, change: Option<&CopySetting>) -> Result<Self, WorkloadError> {
-        let ask = "SELECT current_setting('shared_buffers'), current_setting('max_wal_size'), \
-                   coalesce(current_setting('wal_keep_size', true), '0')";
-        let row = database.rows(ask).map_err(|why| WorkloadError(why.text))?.into_iter().next().unwrap_or_default();
-        let of = |place: usize, name: &str| {
-            let changed = change.filter(|set| set.name == name).map(|set| &set.value);
-            let text = changed.or(row.get(place).and_then(Option::as_ref)).map_or("", String::as_str);
-            size_bytes(text).ok_or_else(|| {
-                WorkloadError(format!("how much its {name} of '{}' is cannot be told", sanitize_line(text)))
-            })
-        };
-        let (blocks, log, kept) = (of(0, "shared_buffers")?, of(1, "max_wal_size")?, of(2, "wal_keep_size")?);
-        // The log grows beyond its size while a checkpoint is still under way.
-        let log_bytes = log.saturating_add(log / 5).saturating_add(kept);
-        Ok(Self { memory_bytes: blocks.saturating_add(PROCESSES_BYTES), log_bytes })
-    }
-
     /// What has to be free where a copy of so many bytes is made: its log, and a reserve, or as much again.
     pub(super) fn needed_bytes(self, copy_bytes: u64) -> u64 {
         copy_bytes.saturating_add(copy_bytes.max(self.log_bytes.saturating_add(RESERVE_BYTES)))
     }
-}
-
-/// A size as PostgreSQL writes it, such as `128MB`: a kB of 1024 bytes. Without a unit nobody knows of what.
-fn size_bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match text.get(digits.len()..)? {
-        "" if digits == "0" => 1,
-        "B" => 1,
-        "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(scale)
 }
 
 /// Bytes that are free in the file system around a folder.
@@ -112,15 +77,6 @@ fn group_bytes(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_read_as_postgresql_writes_them() {
-        let read = ["0", "8kB", "128MB", "1GB", "2TB", "1B"].map(size_bytes);
-        assert_eq!(read, [0, 8 << 10, 128 << 20, 1 << 30, 2 << 40, 1].map(Some));
-        for unknown in ["", "16384", "-1", "1 GB", "1gb", "99999999999TB", "1GB; x", "GB"] {
-            assert_eq!(size_bytes(unknown), None, "{unknown}");
-        }
-    }
 
     #[test]
     fn what_is_needed_beside_a_copy_is_its_log_and_a_reserve_or_as_much_again() {

@@ -2,8 +2,8 @@
 
 use super::server::{Server, server};
 use crate::address::{Address, ServerAddress, parse};
+use crate::copy::postgres::{UNLOGGED, among_own_names, settings, warm};
 use crate::copy::warm::Warmth;
-use crate::copy::{UNLOGGED, among_own_names, settings, warm};
 use crate::database::Database;
 use duel_model::{MILLISECOND_NS, SECOND_NS};
 use std::path::Path;
@@ -29,7 +29,7 @@ fn a_superuser_who_warms_a_copy_calls_nothing_of_the_databases_owner() {
     ] {
         client.run(set).unwrap();
     }
-    assert_eq!(warm::warm(&among_own_names(at(server, &database)), SECOND_NS * 60), Warmth::All);
+    assert_eq!(warm(&among_own_names(at(server, &database)), SECOND_NS * 60), Warmth::All);
     assert_eq!(client.rows("SELECT name FROM public.called").unwrap(), Vec::<Vec<Option<String>>>::new());
 }
 
@@ -41,7 +41,7 @@ fn a_reading_that_is_given_up_does_not_go_on_in_the_server() {
     // Held by another session, a table cannot be read.
     client.run("CREATE TABLE held AS SELECT generate_series(1, 1000)").unwrap();
     client.run("BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE").unwrap();
-    assert_eq!(warm::warm(&among_own_names(at(server, &database)), 200 * MILLISECOND_NS), Warmth::Cut);
+    assert_eq!(warm(&among_own_names(at(server, &database)), 200 * MILLISECOND_NS), Warmth::Cut);
     let at_work = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' \
                    AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
     assert_eq!(client.rows(at_work).unwrap(), [[Some("0".to_owned())]]);

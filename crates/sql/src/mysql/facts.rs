@@ -5,12 +5,14 @@
 use duel_model::{Facts, sanitize_line};
 
 /// Settings that cost or save time, by the names of their facts. Where two have one name, a server has the one or the other.
-pub(crate) const SETTINGS: [(&str, &str); 32] = [
+pub(crate) const SETTINGS: [(&str, &str); 34] = [
     ("sql.isolation", "tx_isolation"),
     ("sql.isolation", "transaction_isolation"),
     ("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
     ("sql.sync_binlog", "sync_binlog"),
     ("sql.log_bin", "log_bin"),
+    ("sql.binlog_commit_wait_usec", "binlog_commit_wait_usec"),
+    ("sql.binlog_commit_wait_count", "binlog_commit_wait_count"),
     ("sql.buffer_pool_bytes", "innodb_buffer_pool_size"),
     ("sql.flush_method", "innodb_flush_method"),
     ("sql.doublewrite", "innodb_doublewrite"),

@@ -6,10 +6,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 
 #[cfg(target_os = "linux")]
+mod mariadb;
+#[cfg(target_os = "linux")]
 mod postgres;
 mod recorder;
 mod servers;
 
+#[cfg(target_os = "linux")]
+pub(crate) use mariadb::MariaDb;
 #[cfg(target_os = "linux")]
 pub(crate) use postgres::Postgres;
 pub(crate) use recorder::{Asked, Recorder};

@@ -14,7 +14,7 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "a setting of the database differs, and the gap goes away with the other server's value",
     signature: "settings differ that sessions may change; with the fast side's in duel's own sessions on all \
                 targets the gap goes away, of several with each alone; others on private copies of the server \
-                (PostgreSQL, `--may-copy-database`)",
+                (PostgreSQL and MariaDB, `--may-copy-database`)",
     at_most: "confirmed",
     needs_machine: false,
 };

@@ -50,12 +50,17 @@ fn nobody_asks_for_a_copy_that_is_not_allowed_and_the_option_is_told() {
     assert_eq!(explanation.findings[0].cause, "unknown");
     let said = told(&world);
     assert!(said.contains("--may-copy-database 256MB lets duel try it"), "{said}");
+    assert!(said.contains("which makes a checkpoint at once for each"), "{said}");
+    let [fast, slow] = [server(FLUSHES).with("sql.fsync", "off"), copied(FLUSHES)];
+    let maria =
+        super::world(fast.with("sql.server", "10.11-MariaDB"), slow.with("sql.server", "10.11-MariaDB"), 1, &[]);
+    assert!(told(&maria).contains("which lets commits wait for a moment for each"), "{}", told(&maria));
     // Of a server elsewhere there can be none.
     let elsewhere = super::world(server(FLUSHES).with("sql.fsync", "off"), server(FLUSHES), 1, &[]);
     assert!(!told(&elsewhere).contains("--may-copy-database"));
     let allowed = allowed(elsewhere);
     assert!(allowed.explanation().1.iter().all(|id| !id.starts_with("copy")));
-    assert!(told(&allowed).contains("of PostgreSQL servers on this machine only"));
+    assert!(told(&allowed).contains("of PostgreSQL and MariaDB servers on this machine only"));
 }
 
 #[test]

@@ -178,10 +178,12 @@ CREATE DATABASE db;
 CREATE USER native IDENTIFIED VIA mysql_native_password USING PASSWORD('secret');
 CREATE USER signed IDENTIFIED VIA ed25519 USING PASSWORD('secret');
 CREATE USER encrypted IDENTIFIED VIA mysql_native_password USING PASSWORD('secret') REQUIRE SSL;
+CREATE USER warmer IDENTIFIED VIA mysql_native_password USING PASSWORD('secret');
 CREATE USER alone IDENTIFIED VIA mysql_native_password USING PASSWORD('secret') WITH MAX_USER_CONNECTIONS 1;
 ALTER USER root@localhost IDENTIFIED VIA unix_socket;
 CREATE USER either IDENTIFIED VIA ed25519 USING PASSWORD('other') OR mysql_native_password USING PASSWORD('secret');
 GRANT ALL ON *.* TO native;
+GRANT ALL ON warm.* TO warmer;
 GRANT ALL ON db.* TO signed, encrypted, alone, either;
 ";
 

@@ -1,5 +1,6 @@
 //! What the protocol's tests have in common: bytes of a server, and what comes of them.
 
+mod copies;
 mod cuts;
 mod golden;
 mod hostile;

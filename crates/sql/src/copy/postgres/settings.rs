@@ -1,5 +1,6 @@
-//! The configuration of a private copy: that of its server, without what leads out of the copy.
+//! The configuration of a private copy of a PostgreSQL: that of its server, without what leads out of the copy.
 
+use crate::copy::Settings;
 use crate::database::Database;
 use crate::wire::SqlFailure;
 use duel_load::WorkloadError;
@@ -26,22 +27,13 @@ const HARMLESS_LIBRARIES: [&str; 8] = [
 const ASK: &str = "SELECT name, reset_val, (reset_val IS DISTINCT FROM boot_val)::int FROM pg_settings WHERE context <> 'internal' AND (name = 'wal_buffers' OR \
                    source IN ('configuration file', 'command line', 'environment variable', 'global'))";
 
-/// What a copy is started with.
-#[derive(Debug, Default)]
-pub(crate) struct Settings {
-    /// The lines of its configuration file.
-    pub(crate) lines: Vec<String>,
-    /// Settings of its server that it has not, and that may cost transactions something there.
-    pub(crate) left_out: Vec<String>,
-}
-
 /// Those of a copy in this folder. The outer `Err`: its server could not be asked; the inner one: why there can be no copy.
 pub(crate) fn read(
     database: &mut Database,
     folder: &Path,
     change: Option<&CopySetting>,
 ) -> Result<Result<Settings, WorkloadError>, SqlFailure> {
-    let Settings { mut lines, mut left_out } = Settings::default();
+    let (mut lines, mut left_out) = (Vec::new(), Vec::new());
     for row in database.rows(ASK)? {
         let [Some(name), Some(value), is_set] = row.as_slice() else { continue };
         if name.ends_with("_preload_libraries")
@@ -68,7 +60,7 @@ pub(crate) fn read(
     lines.extend(own.iter().map(|(name, value)| line(name, value)));
     // The last line of a name counts.
     lines.extend(change.map(|set| line(&set.name, &set.value)));
-    Ok(Ok(Settings { lines, left_out }))
+    Ok(Ok(Settings { lines, left_out, told: Vec::new() }))
 }
 
 /// Whether a setting says where a server is, how it is reached and what it is called there: a copy has its own, and whoever is

@@ -1,0 +1,13 @@
+# Makes the folder of a copy for its owner where only root may make one, runs what keeps the copy, and removes the folder behind it. Nobody but
+# root can put another one in its place: that is seen to before.
+
+folder=$1 owner=$2
+shift 2
+if ! said=$(mkdir -m 700 "$folder" 2>&1 && chown "$owner" "$folder" 2>&1); then
+    printf 'failed %s\n' "$said"
+    exit 1
+fi
+# The keeper ends its group, and this comes after it.
+trap : TERM
+made=1 "$@"
+rmdir "$folder"

@@ -1,0 +1,88 @@
+//! What a private copy of a server is made with, on a real one.
+
+use super::mariadb::{Server, server};
+use crate::address::{Address, ServerAddress, System, parse};
+use crate::copy::mariadb::{settings, warm};
+use crate::copy::warm::Warmth;
+use crate::database::Database;
+use crate::kind;
+use duel_model::{CopySetting, MILLISECOND_NS, SECOND_NS};
+use std::path::Path;
+
+fn at(address: &str) -> ServerAddress {
+    let Ok(Address::Server(address)) = parse(address) else { panic!("{address}") };
+    address
+}
+
+fn database(server: &Server) -> Database {
+    let (client, ..) = kind::connect(&at(&server.address("db", "")), 30 * SECOND_NS).unwrap();
+    Database::Server(Box::new(client), System::Mysql)
+}
+
+#[test]
+fn a_copy_has_its_servers_settings_and_what_it_does_not_have_is_told() {
+    let Some(server) = server() else { return };
+    let mut database = database(server);
+    let read = |database: &mut Database, change: Option<&CopySetting>| {
+        settings::read(database, Path::new("/x"), change).unwrap().map_err(|why| why.0)
+    };
+    let before = read(&mut database, None).unwrap();
+    // What a server was told to do as it started, a copy does not do once more.
+    assert_eq!(before.left_out, ["init_file"]);
+    let has = |line: &str| before.lines.iter().any(|has| has == line);
+    assert!(
+        has("loose_innodb_flush_log_at_trx_commit = \"0\"") && has("plugin_load_add = \"auth_ed25519.so\""),
+        "{:?}",
+        before.lines
+    );
+    // It has a log for replication no more than its server, and listens at its own place alone.
+    assert!(
+        has("skip_log_bin") && has("skip_networking") && has("datadir = \"/x/data\"") && has("socket = \"/x/socket\"")
+    );
+    let of_server = ["ssl_key", "port", "bind_address", "init_file"];
+    assert!(before.lines.iter().all(|line| of_server.iter().all(|name| !line.contains(name))), "{:?}", before.lines);
+    // The last line of a name counts.
+    let (fact, name) = ("sql.flush_at_commit", "innodb_flush_log_at_trx_commit");
+    let set = CopySetting { fact: fact.to_owned(), name: name.to_owned(), value: "1".to_owned() };
+    let changed = read(&mut database, Some(&set)).unwrap();
+    assert_eq!(changed.lines.last().unwrap(), "innodb_flush_log_at_trx_commit = \"1\"");
+    // What a server is called after it was started does not change with its logs.
+    let version = database.text("SELECT version()").unwrap().unwrap();
+    assert!(before.lines.iter().all(|line| !line.starts_with("version")), "{:?}", before.lines);
+    let set =
+        CopySetting { fact: "sql.general_log".to_owned(), name: "general_log".to_owned(), value: "ON".to_owned() };
+    let lines = read(&mut database, Some(&set)).unwrap().lines;
+    assert!(lines.contains(&format!("version = \"{version}\"")), "{lines:?}");
+    database.run("SET GLOBAL event_scheduler = ON").unwrap();
+    let mut left_out = read(&mut database, None).unwrap().left_out;
+    left_out.sort();
+    assert_eq!(left_out, ["event_scheduler", "init_file"]);
+    database.run("SET GLOBAL event_scheduler = OFF").unwrap();
+    // A library that is not known to do nothing by itself.
+    database.run("INSTALL SONAME 'ha_blackhole'").unwrap();
+    let why = read(&mut database, None).unwrap_err();
+    database.run("UNINSTALL SONAME 'ha_blackhole'").unwrap();
+    assert!(why.contains("its server loads ha_blackhole.so"), "{why}");
+}
+
+#[test]
+fn a_copy_is_as_warm_as_its_memory_and_time_allow_and_a_reading_that_is_given_up_does_not_go_on() {
+    let Some(server) = server() else { return };
+    let mut database = database(server);
+    for set in
+        ["CREATE DATABASE warm", "CREATE TABLE warm.`a``b` (id INT PRIMARY KEY, k INT, KEY `k``k` (k)) ENGINE=InnoDB"]
+    {
+        database.run(set).unwrap();
+    }
+    let reader = at(&server.address("warm", "").replace("native:", "warmer:"));
+    assert_eq!(warm::warm(&reader, 60 * SECOND_NS), Warmth::All);
+    // Held by another session, a table cannot be read.
+    database.run("LOCK TABLES warm.`a``b` WRITE").unwrap();
+    assert_eq!(warm::warm(&reader, 200 * MILLISECOND_NS), Warmth::Cut);
+    database.run("UNLOCK TABLES").unwrap();
+    let at_work = "SELECT count(*) FROM information_schema.processlist WHERE user = 'warmer' AND command = 'Query'";
+    assert_eq!(database.number(at_work).unwrap(), Some(0));
+    // What lies beside the rows is read by nobody who counts them.
+    database.run("CREATE TABLE warm.large (id INT PRIMARY KEY, t LONGTEXT) ENGINE=InnoDB").unwrap();
+    assert_eq!(warm::warm(&reader, 60 * SECOND_NS), Warmth::Part);
+}
