@@ -400,9 +400,10 @@ impl<'a> Gap<'a> {
         {
             return DemandLook::Missing(why);
         }
-        // What a machine did for requests that were begun before, or ended after, their slot is in its counts, and of so few
-        // requests that is most of it.
-        if let Some(doubt) = outcome.doubts.iter().find(|doubt| doubt.id == DoubtId::ShortSlots) {
+        // Slots end with their requests. What a machine did for those that were given up is in its counts as well, and where a slot has
+        // few of them that is much of it.
+        let has = |id: DoubtId| outcome.doubts.iter().find(|doubt| doubt.id == id);
+        if let (Some(_), Some(doubt)) = (has(DoubtId::ShortSlots), has(DoubtId::Unfinished)) {
             return DemandLook::Missing(format!("machines could not be counted by: {}", sanitize_line(&doubt.text)));
         }
         let demand = |index: usize| outcome.demands.get(index).and_then(Option::as_ref).filter(|demand| demand.ops > 0);

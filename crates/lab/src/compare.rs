@@ -36,8 +36,6 @@ const SHORTEST_SLOT_IN_TURNS_NS: Nanos = 100 * MILLISECOND_NS;
 const MOST_TURNS: u64 = 64;
 /// Ops longer than a turn that may be under way, on average, when one ends.
 const MOST_SLOW_OPS: f64 = 0.1;
-/// Ops that a slot holds at least where each block has connections of its own.
-const FEWEST_OPS_TO_RENEW: u64 = 3;
 /// Pairs of slots that the time is divided for.
 const PAIRS_WANTED: u64 = 12;
 /// Most slots that a run is divided into.
@@ -100,6 +98,10 @@ pub(crate) fn run(
         None | Some(1) => (1, slot_ns),
         Some(turns) => (turns, in_turns_ns),
     };
+    let renews = leaves_pairs_to_renew(slot_ns, typical_op_ns, left_ns, plan);
+    if !renews && bench.keeps_lanes() {
+        run.doubts.push(kept_lanes(plan));
+    }
     let schedule = BlockSchedule {
         role: SlotRole::Measured,
         slot_ns,
@@ -108,7 +110,7 @@ pub(crate) fn run(
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
         blocks: None,
-        renews: pays_to_renew(slot_ns, op_ns),
+        renews,
         held: Vec::new(),
         by_whole: Vec::new(),
     };
@@ -142,11 +144,22 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
         .max(SHORTEST_SLOT_NS.min(affordable_ns.max(MILLISECOND_NS)))
 }
 
-/// Whether each block may have connections of its own. They carry one op each before anything is measured, of all targets one after the
-/// other. Where slots hold few ops that would take more of the time than the noise of some percent that clings to connections is
-/// worth: with three ops to a slot, one part in seven.
-fn pays_to_renew(slot_ns: Nanos, op_ns: Nanos) -> bool {
-    slot_ns >= FEWEST_OPS_TO_RENEW * op_ns
+/// Whether there are pairs enough for a verdict where each block has connections of its own. These carry one op each before anything is
+/// measured, of all targets one after the other, and a slot takes up to an op longer than it is meant to.
+fn leaves_pairs_to_renew(slot_ns: Nanos, op_ns: Nanos, left_ns: Nanos, plan: &Plan) -> bool {
+    let block_ns = plan.targets.len() as u64 * (op_ns + 2 * (slot_ns + op_ns));
+    2 * (left_ns / block_ns.max(1)) >= u64::from(plan.compare.min_pairs)
+}
+
+/// What it means that they do not.
+fn kept_lanes(plan: &Plan) -> Doubt {
+    let lane = plan.schema().lane;
+    let text = format!(
+        "all blocks have the same {0}, since new ones would have left no time for a verdict: the some percent that depend on a single {1} \
+         are in no interval; a longer -d makes new ones",
+        lane.many, lane.one
+    );
+    Doubt { id: DoubtId::ShortSlots, target: None, text }
 }
 
 /// Length of a turn, where an op takes so long.
@@ -302,6 +315,7 @@ fn all_failed(plan: &Plan, target: usize, tally: &Tally) -> LabError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duel_model::{ComparePlan, LoadPlan, Target, WorkloadPlan};
 
     #[test]
     fn slots_are_long_against_an_op_and_short_against_the_run() {
@@ -311,6 +325,24 @@ mod tests {
         assert_eq!(slot_length_ns(360 * ms, 28_800 * ms, 2), 1_200 * ms);
         assert_eq!(slot_length_ns(ms, 2_400 * ms, 2), 100 * ms);
         assert_eq!(slot_length_ns(ms, 3_600_000 * ms, 2), 3_600 * ms);
+    }
+
+    #[test]
+    fn blocks_have_connections_of_their_own_where_that_leaves_pairs_enough() {
+        let target = Target { name: "A".into(), address: "http://a/".into(), host: None };
+        let plan = Plan {
+            targets: vec![target.clone(), Target { name: "B".into(), ..target }],
+            workload: WorkloadPlan::Http(Box::default()),
+            load: LoadPlan::default(),
+            compare: ComparePlan::default(),
+            factors: vec![],
+        };
+        let ms = MILLISECOND_NS;
+        assert!(leaves_pairs_to_renew(150 * ms, ms, 26_000 * ms, &plan));
+        // 3 blocks of 2 * (0.4 + 2 * 1.5) s, and one of 2 * (1.9 + 2 * 3) s.
+        assert!(leaves_pairs_to_renew(1_100 * ms, 400 * ms, 26_000 * ms, &plan));
+        assert!(!leaves_pairs_to_renew(1_100 * ms, 1_900 * ms, 26_000 * ms, &plan));
+        assert!(leaves_pairs_to_renew(2_000 * ms, 1_900 * ms, 60_000 * ms, &plan), "a longer run does");
     }
 
     #[test]

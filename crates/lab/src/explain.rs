@@ -288,11 +288,8 @@ impl Lab {
         }
         let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
         let local = plan.targets.iter().map(is_local).collect();
-        let targets = 0..plan.targets.len();
-        let shown: Vec<usize> = targets.clone().flat_map(|other| hosts.elsewhere(other)).collect();
-        let rest = targets.map(|target| !shown.contains(&target)).collect();
         let allowed = duel_load::allowed_cpus();
-        let mut readings = Readings { hosts, demands, local, allowed, before: None, quiet: Vec::new(), rest };
+        let mut readings = Readings { hosts, demands, local, allowed, before: None, quiet: Vec::new() };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -388,7 +385,7 @@ fn round_ops(plan: &Plan) -> Option<u64> {
 
 /// The outcome of a probe that put no load on anything.
 pub(crate) fn without_load(probe: Probe, reading: Result<LensReading, String>) -> ProbeOutcome {
-    let unavailable = reading.as_ref().err().map(|why| NotMade::Because(sanitize_line(why)));
+    let unavailable = reading.as_ref().err().map(|why| NotMade::from(sanitize_line(why)));
     ProbeOutcome { lens: reading.ok(), unavailable, ..ProbeOutcome::of(probe) }
 }
 
@@ -409,22 +406,23 @@ struct Readings<'a> {
     allowed: Vec<u32>,
     before: Option<HostSample>,
     quiet: Vec<(usize, HostSample)>,
-    /// Targets whose machine is looked at without load before each of their slots: no other target's slot shows it so.
-    rest: Vec<bool>,
 }
 
 impl Around for Readings<'_> {
     fn before(&mut self, target: usize) {
         let elsewhere = self.hosts.elsewhere(target).into_iter();
         self.quiet = elsewhere.filter_map(|other| Some((other, self.hosts.sample(other)?))).collect();
-        if self.rest[target]
-            && let Some(quiet) = self.hosts.sample(target)
-        {
-            std::thread::sleep(QUIET_BEFORE_SLOT);
+        if self.local[target] {
+            // What the slot before leaves behind is load: last answers are acknowledged after up to 40 ms, and connections closed.
+            std::thread::sleep(LEFT_BEHIND);
+            let quiet = self.hosts.sample(target);
+            std::thread::sleep(QUIET);
             self.before = self.hosts.sample(target);
-            if let Some(before) = &self.before {
-                let demand = self.demands[target].get_or_insert_default();
-                demand.add_quiet(&HostSpan::between(&quiet, before), counts_packets);
+            if let (Some(quiet), Some(before)) = (quiet, &self.before) {
+                // All targets here share the machine, and what others do on it.
+                for (demand, _) in self.demands.iter_mut().zip(&self.local).filter(|(_, is_local)| **is_local) {
+                    demand.get_or_insert_default().add_quiet(&HostSpan::between(&quiet, before), counts_packets);
+                }
             }
             return;
         }
@@ -440,8 +438,11 @@ impl Around for Readings<'_> {
     }
 }
 
-/// How long a machine is watched without load before each slot, where nothing else shows it so: an eighth of the shortest slot.
-const QUIET_BEFORE_SLOT: Duration = Duration::from_millis(50);
+/// For how long a slot is waited after, until what it leaves behind is over (Linux delays acknowledgements by 40 ms).
+const LEFT_BEHIND: Duration = Duration::from_millis(60);
+/// How long this machine is watched without load then: a quarter of the shortest slot. Other machines are read over the network, by
+/// packets of their own, and are seen without load while another target has its slot.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// Whether a counter of the whole machine counts what goes over its networks. Only these are cleared of what went on before a slot:
 /// what a server does for an op ends with its answer there, while its CPU and its disk may go on working for it.

@@ -38,19 +38,32 @@ pub(crate) fn names_this_machine(target: &Target) -> bool {
     target.is_on_loopback() || is_own_number()
 }
 
-/// Whether this machine has the address: who is on it goes out from it himself. (An address may be bound to that is another machine's,
-/// where `ip_nonlocal_bind` is set.) Nothing is sent.
+/// Whether this machine has the address: it can be bound to. Nothing is sent.
+///
+/// Where `ip_nonlocal_bind` is set, as on machines that may take over each other's addresses, any address can be bound to. There the
+/// address has to be the one that datagrams to it go out from as well; of several addresses in one network that is said of the first.
 pub(crate) fn is_own(address: IpAddr) -> bool {
+    let can_be_bound = UdpSocket::bind((address, 0)).is_ok();
+    can_be_bound && (address.is_loopback() || !binds_to_any(address) || goes_out_from_itself(address))
+}
+
+fn binds_to_any(address: IpAddr) -> bool {
+    let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+    let setting = std::fs::read_to_string(format!("/proc/sys/net/{family}/ip_nonlocal_bind"));
+    setting.is_ok_and(|setting| setting.trim() != "0")
+}
+
+fn goes_out_from_itself(address: IpAddr) -> bool {
     let anywhere: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let goes_out_from = UdpSocket::bind((anywhere, 0)).and_then(|socket| {
+    let from = UdpSocket::bind((anywhere, 0)).and_then(|socket| {
         // Any port: datagrams have no connection.
         socket.connect((address, 9))?;
         socket.local_addr()
     });
-    address.is_loopback() || goes_out_from.is_ok_and(|from| from.ip() == address)
+    from.is_ok_and(|from| from.ip() == address)
 }
 
 /// Programs that take connections and hand all that comes on them on, to a server on another machine or in a namespace of its own.
@@ -238,15 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn who_is_on_an_address_goes_out_from_it() {
+    fn own_addresses_are_known() {
         let is_own = |address: &str| is_own(address.parse().unwrap());
-        assert!(is_own("127.0.0.1") && is_own("127.0.0.5") && is_own("::1"));
+        assert!(is_own("127.0.0.1"));
         // Addresses of documents (RFC 5737, RFC 3849) are nobody's.
         assert!(!is_own("192.0.2.1") && !is_own("2001:db8::1"));
         // That towards all others, where there is a way there.
         let out = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.connect("192.0.2.1:9").map(|()| socket));
         let Ok(own) = out.and_then(|socket| socket.local_addr()) else { return };
-        assert!(super::is_own(own.ip()), "{own}");
+        assert!(super::is_own(own.ip()) && goes_out_from_itself(own.ip()), "{own}");
+        assert!(!goes_out_from_itself("192.0.2.1".parse().unwrap()), "whatever may be bound to");
         let target = |host: &str| Target { name: "A".into(), address: format!("http://{host}:81/"), host: None };
         let http = WorkloadPlan::Http(Box::default());
         assert_eq!(port_on_this_machine(&http, &target(&own.ip().to_string())), Some(81));

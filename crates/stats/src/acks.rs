@@ -16,6 +16,9 @@ const DELAYED_NS: std::ops::Range<Nanos> = 35 * MILLISECOND_NS..60 * MILLISECOND
 const AT_ONCE_NS: Nanos = 10 * MILLISECOND_NS;
 /// Share of the ops that wait so long, and share of what an op takes that this is, from which on it is told.
 const MOST: f64 = 0.5;
+/// Largest response, with its head: ten segments (RFC 6928) need no acknowledgement before they are sent, however long the path is. A
+/// larger one may take as long because it is large.
+const AT_ONCE_BYTES: f64 = 14_600.0;
 /// Share of the ops that may wait for another time. A response that is slow by itself takes longer and less long, too.
 const OTHERS: f64 = 0.1;
 
@@ -61,15 +64,18 @@ struct Waits {
 
 impl Waits {
     fn of<'a>(slots: impl Iterator<Item = &'a Slot>, held_back: HeldBack) -> Option<Self> {
-        let (mut phase, mut service) = (Distribution::default(), Distribution::default());
+        let (mut phase, mut service, mut bytes, mut ok) = (Distribution::default(), Distribution::default(), 0, 0);
         for slot in slots {
+            bytes += slot.tally.bytes_in;
+            ok += slot.tally.ok;
             service.merge(&slot.tally.service);
             // A slot in which nothing ended well has none.
             slot.tally.phases.get(&held_back.phase.id()).iter().for_each(|spent| phase.merge(spent));
         }
         let (delayed, others) = shares(&phase)?;
         let (mean_ns, op_ns) = (phase.mean_ns()?, service.mean_ns()?);
-        let is_so = delayed >= MOST && others <= OTHERS && mean_ns >= MOST * op_ns;
+        let is_small = bytes as f64 <= AT_ONCE_BYTES * ok as f64;
+        let is_so = is_small && delayed >= MOST && others <= OTHERS && mean_ns >= MOST * op_ns;
         is_so.then_some(Self { share: delayed, mean_ns, op_ns })
     }
 }
@@ -92,9 +98,14 @@ mod tests {
     use duel_model::web::{self, phase};
 
     fn of(receive_ms: &[u64], service_ms: u64) -> Option<Waits> {
+        of_bytes(receive_ms, service_ms, 1_000)
+    }
+
+    fn of_bytes(receive_ms: &[u64], service_ms: u64, bytes: u64) -> Option<Waits> {
         let took = |values: &[u64]| Distribution::from_values(values.iter().map(|ms| ms * MILLISECOND_NS));
         let tally = Tally {
             ok: receive_ms.len() as u64,
+            bytes_in: bytes * receive_ms.len() as u64,
             service: took(&vec![service_ms; receive_ms.len()]),
             phases: [(phase::RECEIVE.id(), took(receive_ms))].into(),
             ..Tally::default()
@@ -115,6 +126,7 @@ mod tests {
         assert_eq!(of(&spread, 60), None, "as many are longer and shorter");
         assert_eq!(of(&[[41; 40].as_slice(), &[0; 60]].concat(), 44), None, "most do not wait");
         assert_eq!(of(&[41; 100], 200), None, "most of the time is something else");
+        assert_eq!(of_bytes(&[41; 100], 44, 500_000), None, "so much takes as long at 100 Mbit/s");
         assert_eq!(of(&[], 0), None);
     }
 }

@@ -52,18 +52,20 @@ pub(crate) fn contrast(pairs: &[Pair], compare: &ComparePlan) -> Contrast {
 /// As [`contrast`], one of so many `looks`: each is made at so much more confidence that all of them together err no more
 /// often than a single one (Bonferroni).
 ///
-/// A rank interval takes more pairs the surer it is to be. Where there are too few for one, Student's t on the means of blocks stands
-/// alone (see [`few_blocks`]), or with the bootstrap where pairs are enough at the plan's confidence and not at a higher one.
+/// Whether there are pairs enough is asked at the plan's confidence. At the higher one a rank interval may not exist; then
+/// bootstrap and Student's t stand without it.
 pub(crate) fn contrast_among(pairs: &[Pair], compare: &ComparePlan, looks: usize) -> Contrast {
     let pairs = batched(pairs);
     let values = log_ratios(&pairs);
     let blocks: Vec<u32> = pairs.iter().map(|pair| pair.block).collect();
     let walsh = Walsh::new(&values);
     let estimate = walsh.median();
-    let rank = walsh.interval(compare.confidence);
-    // No resample of pairs that are too few for ranks reaches as far as the truth may lie.
-    let resampled = rank.and_then(|_| block_bootstrap(&walsh, &blocks, compare.seed));
+    let Some(rank) = walsh.interval(compare.confidence) else {
+        return Contrast { estimate, ..Contrast::default() };
+    };
+    let resampled = block_bootstrap(&walsh, &blocks, compare.seed);
     let enclose = |confidence: f64| {
+        // A rank interval takes more pairs the surer it is to be; where there are too few, Student's t stands alone.
         let spans = [
             walsh.interval(confidence),
             resampled.as_ref().map(|resampled| resampled.expanded(confidence)),
@@ -73,18 +75,14 @@ pub(crate) fn contrast_among(pairs: &[Pair], compare: &ComparePlan, looks: usize
         spans.into_iter().flatten().reduce(Span::union)
     };
     let each = |confidence: f64| 1.0 - (1.0 - confidence) / looks.max(1) as f64;
-    let disagreement = rank.zip(resampled.as_ref()).and_then(|(rank, resampled)| {
+    let disagreement = resampled.as_ref().and_then(|resampled| {
         let (narrow, wide) = (rank.half_width(), resampled.percentile(compare.confidence).half_width());
         (wide > WIDER_AT_MOST * narrow && wide - narrow > log_margin(compare) / 4.0).then_some((narrow, wide))
     });
     Contrast {
         estimate,
         interval: enclose(each(compare.confidence)),
-        // From fewer pairs only plain gaps are called, and their size is what makes the call surer.
-        calling: enclose(each(match rank {
-            Some(_) => duel_model::call_confidence(compare.confidence),
-            None => compare.confidence,
-        })),
+        calling: enclose(each(duel_model::call_confidence(compare.confidence))),
         disagreement,
     }
 }
@@ -95,8 +93,7 @@ pub(crate) fn contrast_among(pairs: &[Pair], compare: &ComparePlan, looks: usize
 /// So few blocks have no interval without an assumption on the shape of noise: no resample of them reaches beyond the
 /// largest block, and if the pairs of a block are one and the same observation, three blocks lie on one side of zero in
 /// every fourth A/A run. Student's t is exact for normal noise and errs to the wide side for heavier tails. A gap worth
-/// stopping for after three blocks is so much larger than the noise that the width does not matter; nor does it for the gap of
-/// ops that take so long that there is time for two blocks only, which `call` asks to be plain besides.
+/// stopping for after three blocks is so much larger than the noise that the width does not matter.
 fn few_blocks(pairs: &[Pair], confidence: f64) -> Option<Span> {
     let means = block_means(pairs);
     if means.len() >= pairs_needed(confidence)? as usize {

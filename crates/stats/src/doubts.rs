@@ -151,7 +151,9 @@ impl Found {
                 match call {
                     Call::Unknown => format!("{count} {counted}; a verdict at {confidence} takes {needed}{would_do}"),
                     Call::Faster | Call::Slower | Call::Equivalent => format!(
-                        "{count} {counted}: the interval supposes that they scatter as normal noise does, and the call rests on the                          size of the gap; {needed} need no such thing{would_do}"
+                        "{count} {counted}, where a verdict at {confidence} takes {needed}{would_do}; it is called all the same because \
+                         nearly all requests to one side took longer than nearly all to the other, and the interval holds what their \
+                         times leave possible"
                     ),
                 }
             };

@@ -37,6 +37,7 @@ mod lasting;
 mod linear;
 mod observe;
 mod pairing;
+mod plain;
 mod ratio;
 mod search;
 mod side;

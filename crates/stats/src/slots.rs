@@ -4,8 +4,8 @@ use crate::contrast::{Contrast, contrast, log_margin};
 use crate::courses::stage_contrasts;
 use crate::doubts;
 use crate::pairing::pair_up;
+use crate::plain::plain;
 use crate::side::{Bias, Side, biases};
-use crate::signed_rank::pairs_needed;
 use crate::starts::{contrast_of_starts, fewest, pair_up_starts, starts};
 use crate::whole::{Part, Whole, WholeGap};
 use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Slot, Verdict};
@@ -16,7 +16,7 @@ use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, 
 /// Closed loop: rate (ops/s), then median and 99th percentile of the response time; open loop: median, 99th percentile,
 /// rate; for each target after the first, the main metric first. Ratios are target over baseline. `ratio`, `low` and
 /// `high` are `None` where they are not known, and the call is then `Unknown`; it is so too with fewer pairs than
-/// `plan.compare.min_pairs`, though the ratio is given, unless the gap is plain (see [`PLAIN_RATIO`]). Where the plan has targets started anew, each start is one pair
+/// `plan.compare.min_pairs`, though the ratio is given, unless the gap is plain without them. Where the plan has targets started anew, each start is one pair
 /// (see `starts`). With one target there are no pairs, only doubts.
 ///
 /// Slots of a target that the plan does not have are not looked at, nor are those in which the generator stood still.
@@ -67,9 +67,14 @@ pub(crate) fn judge_pairs<'a>(
                 Some(gaps) => Some(whole.contrast_in_probe(WholeGap::of_target(gaps, place)?, &plan.compare)),
                 None => whole.is_verdict(&typical, &plan.compare).then(|| whole.contrast(&plan.compare)),
             });
-            let contrast = by_whole.unwrap_or(typical);
+            let of_plain_gap = match of_probe {
+                None => plain(&pairs, target, baseline, metric, (&plan.compare, &plan.load.kind)),
+                Some(_) => None,
+            };
+            let contrast = of_plain_gap.or(by_whole).unwrap_or(typical);
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
-            let call_of = |contrast: &Contrast| call(contrast, pairs.pairs.len(), metric, &plan.compare);
+            let counted = if of_plain_gap.is_some() { fewest(&plan.compare) } else { pairs.pairs.len() };
+            let call_of = |contrast: &Contrast| call(contrast, counted, metric, &plan.compare);
             let seen = call_of(&contrast);
             // What was given up would have taken longer on either side: a call has to hold whatever it would have taken.
             let stands = !is_mostly_spoilt(&all, &slots, place)
@@ -92,7 +97,7 @@ pub(crate) fn judge_pairs<'a>(
                 high: contrast.interval.map(|interval| interval.high.exp()),
                 confidence: plan.compare.confidence,
                 slots: pairs.slots,
-                by_whole: by_whole.is_some(),
+                by_whole: by_whole.is_some() && of_plain_gap.is_none(),
             };
             found.of_contrast(&judged, &pairs, &contrast, &plan.compare, would_do);
             verdict.pairs.push(judged);
@@ -154,7 +159,7 @@ pub(crate) fn in_order<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> Vec<&'a
 /// *Equivalent*: the whole interval lies within -m to m. That both ends do is the test of Schuirmann (1987), two
 /// one-sided tests; with an interval of confidence 0.95 each of them at 2.5 % rather than the usual 5 %.
 ///
-/// With fewer pairs than are wanted there is one call, that of a plain gap (see [`PLAIN_RATIO`]).
+/// With fewer pairs than are wanted there is none, but for that of a gap which is [`plain`] without them.
 ///
 /// *Faster* and *slower*: the interval that calls rest on (99 % where the one that is shown is of 95 %) excludes 0, and
 /// the estimate lies beyond m. Excluding 0 bounds the error of an A/A comparison. That the estimate must exceed the margin
@@ -168,7 +173,7 @@ pub(crate) fn call(contrast: &Contrast, pairs: usize, metric: Metric, compare: &
         return Call::Unknown;
     };
     let margin = log_margin(compare);
-    if pairs < fewest(compare) && !(may_be_plain(compare) && estimate.abs() >= PLAIN_RATIO.ln()) {
+    if pairs < fewest(compare) {
         Call::Unknown
     } else if -margin <= interval.low && interval.high <= margin {
         Call::Equivalent
@@ -177,21 +182,6 @@ pub(crate) fn call(contrast: &Contrast, pairs: usize, metric: Metric, compare: &
     } else {
         Call::Unknown
     }
-}
-
-/// How many times faster or slower a target has to seem for a call from fewer pairs of slots than are wanted, which ops that take
-/// seconds make.
-///
-/// The interval of two blocks is Student's t with one degree of freedom: that of two means that happen to be alike is narrow, however
-/// far both are off together. What makes slots of equal targets differ (neighbours, placement, pauses) is some percent, and seldom
-/// some ten; twice as much is beyond it. So the interval need be no surer than the one that is shown.
-const PLAIN_RATIO: f64 = 2.0;
-
-/// Whether a plain gap may be called from fewer pairs: not where starts are the pairs, nor where a plan asks for more than an
-/// interval takes.
-fn may_be_plain(compare: &ComparePlan) -> bool {
-    let needed = pairs_needed(compare.confidence);
-    compare.restart.is_none() && needed.is_some_and(|needed| compare.min_pairs <= needed)
 }
 
 /// Withholds a call that the biases of its sides could have made.

@@ -5,7 +5,7 @@
 //! method/error-rates.md gives.
 
 use crate::synthetic::*;
-use duel_model::{Call, Metric, Plan, Slot, Turn};
+use duel_model::{Call, Distribution, Metric, Plan, Slot, Turn};
 use duel_stats::{Stop, WholeGap, judge_probe, judge_slots, observe};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -283,7 +283,7 @@ fn noise_that_lasts_is_seldom_called() {
 
 #[test]
 fn short_runs_do_not_err_more_often() {
-    for blocks in [2, 3, 4, 5, 6, 8] {
+    for blocks in [3, 4, 5, 6, 8] {
         for noise in [Noise::Normal(0.10), Noise::Heavy(0.10), Noise::Wandering(0.10), Noise::Sticky(0.10)] {
             print!("{blocks} blocks: ");
             let rates = simulate_blocks(noise, 0.0, blocks);
@@ -293,19 +293,79 @@ fn short_runs_do_not_err_more_often() {
     }
 }
 
-/// Of ops that take seconds there are two blocks, and a call rests on Student's t with one degree of freedom.
-#[test]
-fn two_blocks_call_plain_gaps_and_no_others() {
-    for noise in [Noise::Normal(0.03), Noise::Normal(0.10), Noise::Lasting(0.10), Noise::Regimes(0.4)] {
-        let none = simulate_blocks(noise, 0.0, 2);
-        assert!(none.wrong() <= 0.005 && none.equivalent == 0.0, "{noise:?}: {none:?}");
-        for (gap, share) in [(1.5f64, 0.0), (4.0, 0.3), (30.0, 0.8)] {
-            let rates = simulate_blocks(noise, gap.ln(), 2);
-            assert!(rates.faster == 0.0 && rates.slower >= share, "{noise:?} {gap}: {rates:?}");
+/// How the times of single ops scatter, as multiples of what is usual.
+#[derive(Clone, Copy, Debug)]
+enum OpTimes {
+    /// One in ten takes ten times as long.
+    OneInTen,
+    /// Half of them take five times as long.
+    Halves,
+    Exponential,
+    /// The standard deviation of the logarithm is 1.
+    LogNormal,
+    /// 5 % of normal noise: a transfer at a steady rate.
+    Steady,
+}
+
+impl OpTimes {
+    fn draw(self, rng: &mut Pcg64) -> f64 {
+        match self {
+            Self::OneInTen => [1.0, 10.0][usize::from(rng.random_bool(0.1))],
+            Self::Halves => [1.0, 5.0][usize::from(rng.random_bool(0.5))],
+            Self::Exponential => -(1.0 - rng.random::<f64>()).ln(),
+            Self::LogNormal => normal(rng).exp(),
+            Self::Steady => 1.0 + 0.05 * normal(rng),
         }
     }
-    let small = simulate_blocks(Noise::Normal(0.01), 1.5f64.ln(), 2);
-    assert_eq!(small.wrong(), 0.0, "a gap that is not plain takes more pairs: {small:?}");
+}
+
+/// Shares of runs of two blocks that are called faster and slower, where each of so many lanes carries so many ops in a slot, which is
+/// over when the last one is, and B takes so many times as long.
+fn called_of_few_ops(times: OpTimes, lanes: u64, ops: u64, factor: f64) -> [f64; 2] {
+    let runs = std::env::var("DUEL_SIMULATED_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300u32);
+    let mut called = [0u32; 2];
+    for seed in 0..runs {
+        let mut rng = Pcg64::seed_from_u64(u64::from(seed) ^ 0x0f0f_0000_0000);
+        let mut slots = blocks(2, 2, |_, _, _| 1.0);
+        for slot in &mut slots {
+            let scale = if slot.target == 1 { 1e9 * factor } else { 1e9 };
+            let lanes: Vec<Vec<u64>> = (0..lanes)
+                .map(|_| (0..ops).map(|_| (scale * times.draw(&mut rng)).max(1.0) as u64).collect())
+                .collect();
+            slot.elapsed_ns = lanes.iter().map(|lane| lane.iter().sum()).max().unwrap();
+            slot.tally.service = Distribution::from_values(lanes.into_iter().flatten());
+            slot.tally.response = slot.tally.service.clone();
+            (slot.tally.started, slot.tally.ok) = (slot.tally.service.count(), slot.tally.service.count());
+        }
+        match call(&judge_slots(&slots, &plan(2)), "B", Metric::Rate) {
+            Call::Faster => called[0] += 1,
+            Call::Slower => called[1] += 1,
+            Call::Equivalent | Call::Unknown => {}
+        }
+    }
+    let shares = called.map(|count| f64::from(count) / f64::from(runs));
+    println!(
+        "two blocks, {times:?}, {lanes} lanes of {ops}, {factor}x: faster {:.2} %, slower {:.2} %",
+        100.0 * shares[0],
+        100.0 * shares[1]
+    );
+    shares
+}
+
+#[test]
+fn two_blocks_of_few_ops_call_plain_gaps_and_no_others() {
+    for times in [OpTimes::OneInTen, OpTimes::Halves, OpTimes::Exponential, OpTimes::LogNormal, OpTimes::Steady] {
+        for (lanes, ops) in [(1, 1), (1, 3), (4, 1), (8, 1), (20, 1)] {
+            let [faster, slower] = called_of_few_ops(times, lanes, ops, 1.0);
+            assert!(faster + slower <= 0.005, "{times:?}, {lanes} lanes: {faster} {slower}");
+        }
+    }
+    let [faster, slower] = called_of_few_ops(OpTimes::Steady, 20, 1, 30.0);
+    assert!(faster == 0.0 && slower >= 0.95, "{faster} {slower}");
+    let [faster, slower] = called_of_few_ops(OpTimes::Steady, 20, 1, 1.5);
+    assert!(faster + slower == 0.0, "{faster} {slower}: a gap that is not plain takes more pairs");
+    let [faster, _] = called_of_few_ops(OpTimes::Exponential, 20, 1, 100.0);
+    assert!(faster == 0.0);
 }
 
 #[test]

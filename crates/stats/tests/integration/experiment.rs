@@ -182,7 +182,7 @@ fn levels_are_held_against_each_other_in_the_rounds_that_both_have() {
 #[test]
 fn too_few_blocks_are_a_doubt_and_no_call() {
     let plan = varied(2, connections(&[1, 2]));
-    let verdict = judged(&plan, blocks(&plan, 2, |_, _, _, target| [100.0, 70.0][target]));
+    let verdict = judged(&plan, blocks(&plan, 2, |_, _, _, target| [100.0, 50.0][target]));
     assert!(verdict.doubts.iter().any(|doubt| doubt.id == DoubtId::TooFewSlots), "{:?}", verdict.doubts);
     assert_eq!(verdict.pairs[0].call, Call::Unknown);
     let nothing = judged(&plan, vec![]);
@@ -348,7 +348,6 @@ const PART: Param =
 static BY_PARTS: Schema = Schema {
     params: &[WHOLE, PART],
     parts: Some(Parts { whole: &WHOLE, part: &PART, whole_noun: "block", part_noun: "call" }),
-    held_back: None,
     ..duel_model::null::SCHEMA
 };
 

@@ -111,11 +111,11 @@ fn a_single_target_has_doubts_but_no_pairs() {
 
 #[test]
 fn too_few_pairs_are_unknown_but_not_hidden() {
-    let slots: Vec<Slot> = duel(1.5).into_iter().filter(|slot| slot.block < 2).collect();
+    let slots: Vec<Slot> = duel(3.0).into_iter().filter(|slot| slot.block < 2).collect();
     let verdict = judge_slots(&slots, &plan(2));
     let pair = &verdict.pairs[0];
-    assert_eq!((pair.call, pair.slots), (Call::Unknown, 8));
-    assert!((pair.ratio.unwrap() - 1.0 / 1.5).abs() < 0.01 && pair.low < pair.ratio && pair.ratio < pair.high);
+    assert_eq!((pair.call, pair.low, pair.high, pair.slots), (Call::Unknown, None, None, 8));
+    assert!((pair.ratio.unwrap() - 1.0 / 3.0).abs() < 0.01);
     let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
     assert_eq!(text, "rate: 4 pairs of slots; a verdict at 95 % takes 6");
     // What -d would do is told where the time was short, from how long the blocks took.
@@ -144,28 +144,45 @@ fn too_few_pairs_are_unknown_but_not_hidden() {
     let verdict = judge_slots(&duel(3.0), &patient);
     assert_eq!(verdict.pairs[0].call, Call::Unknown);
     assert!(verdict.pairs[0].low.is_some());
-    // Pairs of one block say too little of how pairs scatter.
-    let one: Vec<Slot> = duel(30.0).into_iter().filter(|slot| slot.block < 1).collect();
-    let pair = judge_slots(&one, &plan(2)).pairs[0].clone();
-    assert_eq!((pair.call, pair.low, pair.high, pair.slots), (Call::Unknown, None, None, 4));
+}
+
+/// Two blocks of slots in which an op takes so many times as long on B, each lane one.
+fn of_long_ops(factor: f64, lanes: u64) -> Vec<Slot> {
+    let mut slots: Vec<Slot> = duel(factor).into_iter().filter(|slot| slot.block < 2).collect();
+    for slot in &mut slots {
+        let median_ns = slot.elapsed_ns as f64 / 2.0;
+        respond(slot, lanes, median_ns);
+    }
+    slots
 }
 
 #[test]
 fn a_plain_gap_is_called_from_two_blocks_and_says_what_that_rests_on() {
-    let two_blocks = |factor: f64| -> Vec<Slot> { duel(factor).into_iter().filter(|slot| slot.block < 2).collect() };
-    let verdict = judge_slots(&two_blocks(30.0), &plan(2));
-    assert_eq!(verdict.pairs[0].call, Call::Slower);
+    let verdict = judge_slots(&of_long_ops(30.0, 19), &plan(2));
+    let pair = &verdict.pairs[0];
+    assert_eq!(pair.call, Call::Slower);
+    // Ops take from half of the median to one and a half times it.
+    assert!(pair.low.unwrap() < 1.0 / 60.0 && pair.high.unwrap() > 1.0 / 15.0, "{pair:?}");
     let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
-    assert!(
-        text.starts_with(
-            "rate: 4 pairs of slots: the interval supposes that they scatter as normal noise does, and the call rests"
-        ),
-        "{text}"
+    assert_eq!(
+        text,
+        "rate, response p50: 4 pairs of slots, where a verdict at 95 % takes 6; it is called all the same because nearly all requests \
+         to one side took longer than nearly all to the other, and the interval holds what their times leave possible"
     );
-    // A plan that asks for more pairs than an interval takes is obeyed.
+    let call = |slots: &[Slot], plan: &Plan| judge_slots(slots, plan).pairs[0].call;
+    assert_eq!(call(&of_long_ops(2.5, 19), &plan(2)), Call::Unknown, "the ops of both sides overlap");
+    assert_eq!(call(&of_long_ops(30.0, 2), &plan(2)), Call::Unknown, "eight ops are too few");
+    assert_eq!(
+        call(&of_long_ops(30.0, 19)[..4], &plan(2)),
+        Call::Unknown,
+        "one block says nothing of how blocks scatter"
+    );
+    // A plan that asks for more pairs than an interval takes is obeyed; probes say nothing from so few.
     let mut patient = plan(2);
     patient.compare.min_pairs = 8;
-    assert_eq!(judge_slots(&two_blocks(30.0), &patient).pairs[0].call, Call::Unknown);
+    assert_eq!(call(&of_long_ops(30.0, 19), &patient), Call::Unknown);
+    let probed = duel_stats::judge_probe(&of_long_ops(30.0, 19), &plan(2), &[]);
+    assert_eq!((probed.pairs[0].call, probed.pairs[0].low), (Call::Unknown, None));
 }
 
 #[test]
