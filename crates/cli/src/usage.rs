@@ -1,6 +1,7 @@
 //! What is said of a command line that cannot be understood: one sentence, which tells what an option wants.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 /// What options that take a number want. Those that take a time, a share or a list are read in [`crate::load::meaning`].
@@ -40,20 +41,52 @@ pub(crate) fn sentence(error: &clap::Error, words: &[OsString]) -> String {
     format!("{what} (see {name} --help)")
 }
 
-/// The command that words call, such as `duel disk files`, as far as there is one.
+/// The command that words call, such as `duel disk files`, as far as there is one. What follows a target, or stands behind an option
+/// as its value, calls none, though it may be spelt like one.
 fn called(words: &[OsString]) -> (String, clap::Command) {
     let mut all = crate::command_line::command();
     // Options of all commands reach each of them by that.
     all.build();
     let mut called = ("duel".to_owned(), all);
-    let mut words = words.iter().skip(1).filter_map(|word| word.to_str());
-    // Options may stand before a command, and nothing else between two.
-    let mut word = words.find(|word| called.1.find_subcommand(word).is_some());
-    while let Some(verb) = word.and_then(|word| called.1.find_subcommand(word)).cloned() {
+    let mut words = words.iter().skip(1).map(|word| word.to_string_lossy());
+    while let Some(verb) = first_word(&called.1, &mut words).and_then(|word| called.1.find_subcommand(&*word)).cloned()
+    {
         called = (format!("{} {}", called.0, verb.get_name()), verb);
-        word = words.next();
     }
     called
+}
+
+/// The first word that is neither an option of this command nor the value of one. `None` also behind an option that the command
+/// does not have: there reading ends.
+fn first_word<'a>(command: &clap::Command, words: &mut impl Iterator<Item = Cow<'a, str>>) -> Option<Cow<'a, str>> {
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') || word == "-" {
+            return Some(word);
+        }
+        if is_followed_by_its_value(command, &word)? {
+            words.next();
+        }
+    }
+    None
+}
+
+/// Whether an option, or the last of several letters, has its value in the next word; `None`: the command has no such option.
+fn is_followed_by_its_value(command: &clap::Command, word: &str) -> Option<bool> {
+    let takes_value = |option: &clap::Arg| option.get_num_args().is_some_and(|count| count.min_values() > 0);
+    if let Some(long) = word.strip_prefix("--") {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let option = command.get_arguments().find(|option| option.get_long() == Some(name))?;
+        return Some(value.is_none() && takes_value(option));
+    }
+    let mut letters = word.strip_prefix('-')?.chars();
+    while let Some(letter) = letters.next() {
+        let option = command.get_arguments().find(|option| option.get_short() == Some(letter))?;
+        if takes_value(option) {
+            // Such as `-c100`.
+            return Some(letters.as_str().is_empty());
+        }
+    }
+    Some(false)
 }
 
 /// The option of a command that is nearest to one that is misspelt. Less than two letters in three are another word.
@@ -164,6 +197,27 @@ mod tests {
         ] {
             assert_eq!(told_of(typed), told, "{typed}");
         }
+    }
+
+    #[test]
+    fn values_and_targets_that_are_spelt_like_a_command_call_none() {
+        for (typed, command) in [
+            ("http://a/ http://b/ --host check --wy", "duel"),
+            ("--host check http://a/ http://b/ --wy", "duel"),
+            ("--host=check run http://a/ --wy", "duel run"),
+            ("-m run http://a/ --wy", "duel"),
+            ("-km check http://a/ --wy", "duel"),
+            ("-kmPOST check http://a/ --wy", "duel check"),
+            ("http://a/ run --wy", "duel"),
+            ("--wy run http://a/", "duel"),
+            ("-- run http://a/", "duel"),
+            ("-q --json net -q serve --adress x", "duel net serve"),
+            ("run --host check http://a/ --wy", "duel run"),
+        ] {
+            assert_eq!(called(&words(typed)).0, command, "{typed}");
+        }
+        let told = told_of("http://a/ http://b/ --host check --wy");
+        assert_eq!(told, "unexpected argument '--wy' found; did you mean --why? (see duel --help)");
     }
 
     #[test]

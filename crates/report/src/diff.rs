@@ -134,15 +134,22 @@ fn differences(title: &str, first: &Named, second: &Named, style: Style) -> Vec<
 
 /// Every field of the plan, so that none that is added later is forgotten here: by the option that sets it, or else by its path.
 fn plan_facts(plan: &Plan) -> Named {
-    let mut facts = Named::new();
-    if let Ok(value) = serde_json::to_value(plan.shown()) {
-        flatten("", &value, &mut facts);
-    }
+    let mut facts = fields(plan);
     // Of a comparison -d sets both.
     if plan.targets.len() > 1 && facts.get("load.bound.duration") == facts.get("compare.max_load_ns") {
         facts.remove("load.bound.duration");
     }
     facts.iter().map(|(path, value)| options::as_typed(plan, path, value)).collect()
+}
+
+/// The fields of a plan by their path, as they may be shown.
+fn fields(plan: &Plan) -> Named {
+    let (shown, mut facts) = (plan.shown(), Named::new());
+    if let Ok(value) = serde_json::to_value(&shown) {
+        flatten("", &value, &mut facts);
+    }
+    options::join(&shown, &mut facts);
+    facts
 }
 
 fn version_facts(versions: &Versions) -> Named {

@@ -78,7 +78,7 @@ pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> Stri
                     Metric::ResponseP50 | Metric::ResponseP99 => format!("it looks {}x as long", three_digits(ratio)),
                 };
                 return format!(
-                    "Unknown whether {what} is faster or slower than {than}: {looks}, but {slots} are too few for an interval"
+                    "Unknown whether {what} is faster or slower than {than}: {looks}, but there is no interval ({slots})"
                 );
             }
             let figures = judged_near_one(pair, [ratio, low, high], &interval);
@@ -309,12 +309,12 @@ mod tests {
         };
         assert_eq!(
             few(Metric::Rate, 0.004),
-            "Unknown whether B is faster or slower than A: its rate looks 250x lower, but 4 slots are too few for an interval"
+            "Unknown whether B is faster or slower than A: its rate looks 250x lower, but there is no interval (4 slots)"
         );
         assert_eq!(
             few(Metric::ResponseP50, 321.4),
-            "Unknown whether B's median response time is faster or slower than that of A: it looks 321x as long, but 4 slots are \
-             too few for an interval"
+            "Unknown whether B's median response time is faster or slower than that of A: it looks 321x as long, but there is \
+             no interval (4 slots)"
         );
         assert_eq!(
             few(Metric::Rate, 1.1),

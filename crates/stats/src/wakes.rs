@@ -26,19 +26,26 @@ pub(crate) fn doubts(run: &Run) -> Vec<Doubt> {
     };
     let told: Vec<(String, Nanos, WakeUps)> = run.plan.targets.iter().enumerate().filter_map(of_target).collect();
     let op = run.plan.schema().op.one;
-    match told.as_slice() {
-        [] => Vec::new(),
-        [(name, cost_ns, wakes)] => {
-            vec![Doubt { id: DoubtId::WakeUps, target: Some(name.clone()), text: wakes.told(name, *cost_ns, op) }]
-        }
-        // The same of each: it is told once, with the figures of all.
-        several => vec![Doubt { id: DoubtId::WakeUps, target: None, text: told_of_several(several, op) }],
-    }
+    told_of(&told, run.plan.targets.len(), op)
 }
 
-fn told_of_several(several: &[(String, Nanos, WakeUps)], op: &str) -> String {
-    let names: Vec<&str> = several.iter().map(|(name, ..)| name.as_str()).collect();
-    let each = several.iter().map(|(name, cost_ns, wakes)| {
+/// A doubt without a target is one about all of them. So where it is the same of all it is told once, with the figures of each;
+/// where it is so of some, each of these has its own.
+fn told_of(told: &[(String, Nanos, WakeUps)], targets: usize, op: &str) -> Vec<Doubt> {
+    if told.len() > 1 && told.len() == targets {
+        return vec![Doubt { id: DoubtId::WakeUps, target: None, text: told_of_all(told, op) }];
+    }
+    let of_one = told.iter().map(|(name, cost_ns, wakes)| Doubt {
+        id: DoubtId::WakeUps,
+        target: Some(name.clone()),
+        text: wakes.told(name, *cost_ns, op),
+    });
+    of_one.collect()
+}
+
+fn told_of_all(all: &[(String, Nanos, WakeUps)], op: &str) -> String {
+    let names: Vec<&str> = all.iter().map(|(name, ..)| name.as_str()).collect();
+    let each = all.iter().map(|(name, cost_ns, wakes)| {
         let (times, cost) = (format_figure(wakes.per_op), format_duration_ns(*cost_ns as f64));
         format!(
             "{name} did so {times} times per {op}, at {cost} each that is {} of {name}'s CPU time",
@@ -46,8 +53,8 @@ fn told_of_several(several: &[(String, Nanos, WakeUps)], op: &str) -> String {
         )
     });
     format!(
-        "duel slept while it loaded {}, and each of them had to wake it, which was measured on this machine: {}. A server that is \
-         short of CPU time serves that much more to others; --busy-poll always spares it most of that, and so does duel on another \
+        "duel slept while it loaded {}, and each of them had to wake it: {}. What it costs to wake somebody was measured on this \
+         machine. A server that is short of CPU time serves that much more to others; --busy-poll always spares it most of that, and so does duel on another \
          machine",
         names.join(" and "),
         each.collect::<Vec<_>>().join("; ")
@@ -110,4 +117,35 @@ fn server_cpu_ns(run: &Run, index: usize, slots: &[&Slot]) -> Option<Nanos> {
     let before = samples.iter().rev().find(|sample| sample.unix_ms <= first.started_unix_ms)?;
     let after = samples.iter().find(|sample| sample.unix_ms >= end_unix_ms)?;
     HostSpan::between(before, after).growth("process.cpu_ns").filter(|&ns| ns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubts_of(names: &[&str], targets: usize) -> Vec<Doubt> {
+        let wakes = || WakeUps { per_op: 2.0, share: 0.05, is_least: false };
+        let told: Vec<_> = names.iter().map(|name| ((*name).to_owned(), 10_000, wakes())).collect();
+        told_of(&told, targets, "request")
+    }
+
+    #[test]
+    fn what_is_so_of_some_targets_is_not_said_of_all() {
+        let targets = |names: &[&str], targets: usize| -> Vec<Option<String>> {
+            doubts_of(names, targets).into_iter().map(|doubt| doubt.target).collect()
+        };
+        assert_eq!(targets(&["A", "C"], 4), [Some("A".to_owned()), Some("C".to_owned())]);
+        assert_eq!(targets(&["A", "C"], 2), [None]);
+        assert_eq!(targets(&["A"], 1), [Some("A".to_owned())], "a run on one target names it");
+        assert_eq!(targets(&[], 2), []);
+    }
+
+    #[test]
+    fn what_was_measured_is_the_cost_of_a_wake_up() {
+        let [doubt] = &doubts_of(&["A", "C"], 2)[..] else { panic!() };
+        assert!(doubt.text.contains("What it costs to wake somebody was measured on this machine."), "{}", doubt.text);
+        for one in doubts_of(&["A", "C"], 3) {
+            assert!(one.text.contains("at 10.0 µs each, as measured on this machine"), "{}", one.text);
+        }
+    }
 }

@@ -108,15 +108,15 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
     };
     let may_set: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_some()).collect();
     let fixed: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_none()).collect();
-    let unread = if group == Group::Other { differing_unread(gap) } else { Vec::new() };
-    let unread: Vec<String> = unread.iter().map(|one| one.told(gap)).collect();
+    let undeclared = if group == Group::Other { differing_undeclared(gap) } else { Vec::new() };
+    let undeclared: Vec<String> = undeclared.iter().map(|one| one.told(gap)).collect();
     if may_set.is_empty() {
-        return on_copies(gap, entry, group, &fixed, &unread);
+        return on_copies(gap, entry, group, &fixed, &undeclared);
     }
     let together = shown_flip(gap, all.of(gap.fast))?;
     if !together.moved() {
-        return Err(match (together.is_negligible(), fixed.is_empty() && unread.is_empty()) {
-            (true, false) => return on_copies(gap, entry, group, &fixed, &unread),
+        return Err(match (together.is_negligible(), fixed.is_empty() && undeclared.is_empty()) {
+            (true, false) => return on_copies(gap, entry, group, &fixed, &undeclared),
             _ => did_not_move(gap, &together),
         });
     }
@@ -188,13 +188,13 @@ fn on_copies(
     entry: &'static CauseEntry,
     group: Group,
     fixed: &[&Differing],
-    unread: &[String],
+    undeclared: &[String],
 ) -> Result<Standing, Standing> {
     let tried: Vec<&&Differing> = fixed.iter().filter(|one| one.can_be_tried(gap)).take(MOST_ALONE).collect();
     let (mut best, mut told): (Option<(&Differing, twins::Told<'_>)>, Vec<twins::Told<'_>>) = (None, Vec::new());
     for one in &tried {
         match gap.on_copies(one.fact) {
-            Twins::NotAllowed => return Err(without_flip(gap, group, fixed, unread)),
+            Twins::NotAllowed => return Err(without_flip(gap, group, fixed, undeclared)),
             Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
             Twins::Told(copies) => {
                 let share = |of: &twins::Told<'_>| of.flip.as_ref().map_or(0.0, |flip| flip.share.mid);
@@ -209,15 +209,15 @@ fn on_copies(
     }
     let Some((setting, copies)) = best else {
         let Some(last) = told.iter().rev().find_map(|copies| copies.evidence.last().cloned()) else {
-            return Err(without_flip(gap, group, fixed, unread));
+            return Err(without_flip(gap, group, fixed, undeclared));
         };
         let acts_over_minutes = |name: &&str| OVER_MINUTES.iter().any(|begin| name.starts_with(begin));
         let slow: Vec<&str> = tried.iter().map(|one| one.name(gap)).filter(acts_over_minutes).collect();
-        let is_all = tried.len() == 1 && fixed.len() == 1 && unread.is_empty() && slow.is_empty();
+        let is_all = tried.len() == 1 && fixed.len() == 1 && undeclared.is_empty() && slow.is_empty();
         if is_all && told.iter().all(twins::Told::acquits) {
             return Err(Standing::RuledOut(last));
         }
-        let differ: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(unread.iter().cloned()).collect();
+        let differ: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(undeclared.iter().cloned()).collect();
         let mut tried: Vec<&str> =
             told.iter().filter_map(|copies| Some(copies.evidence.last()?.text.as_str())).collect();
         tried.dedup();
@@ -273,8 +273,8 @@ fn is_postgres(gap: &Gap<'_>) -> bool {
 }
 
 /// How it stands where no flip says more.
-fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[String]) -> Standing {
-    let told: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(unread.iter().cloned()).collect();
+fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], undeclared: &[String]) -> Standing {
+    let told: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(undeclared.iter().cloned()).collect();
     if told.is_empty() {
         return match is_known(group, gap) {
             true => Standing::RuledOut(gap.first_contact("such settings are the same on both".to_owned())),
@@ -311,13 +311,13 @@ fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[Str
 }
 
 /// A setting that has no fact of its own, and differs. `None`: it is as the server was built.
-pub(crate) struct Unread<'a> {
+pub(crate) struct UndeclaredSetting<'a> {
     pub(crate) name: &'a str,
     slow: Option<&'a str>,
     fast: Option<&'a str>,
 }
 
-impl Unread<'_> {
+impl UndeclaredSetting<'_> {
     /// Its values on the slow side and on the fast one.
     pub(crate) fn values(&self) -> [String; 2] {
         [self.slow, self.fast].map(|value| value.map_or_else(|| "as built".to_owned(), sanitize_line))
@@ -330,21 +330,18 @@ impl Unread<'_> {
 }
 
 /// Settings that differ from how the servers were built, beyond those that have a fact of their own; by name.
-pub(crate) fn differing_unread<'a>(gap: &Gap<'a>) -> Vec<Unread<'a>> {
+pub(crate) fn differing_undeclared<'a>(gap: &Gap<'a>) -> Vec<UndeclaredSetting<'a>> {
+    // A server in which nothing is set tells `none`, which is no setting: the list says whether it told, and not what is in it.
     let set = |side: usize| {
-        let set = gap.fact(side, |seen| Some(seen.list("sql.set")).filter(|set| !set.is_empty())).unwrap_or(&[]);
-        set.iter().filter_map(|set| set.split_once('=')).collect::<BTreeMap<&str, &str>>()
+        let set = gap.fact(side, |seen| Some(seen.list("sql.set")).filter(|set| !set.is_empty()))?;
+        Some(set.iter().filter_map(|set| set.split_once('=')).collect::<BTreeMap<&str, &str>>())
     };
     let has_fact = |name: &str| {
         let declared = gap.case.plan.schema().facts.iter();
         declared.filter_map(|of| of.label).any(|label| label == name)
     };
-    let (slow, fast) = (set(gap.slow), set(gap.fast));
-    if slow.is_empty() || fast.is_empty() {
-        return Vec::new();
-    }
+    let Some((slow, fast)) = set(gap.slow).zip(set(gap.fast)) else { return Vec::new() };
     let names: BTreeSet<&str> = slow.keys().chain(fast.keys()).copied().filter(|name| !has_fact(name)).collect();
-    let unread =
-        names.into_iter().map(|name| Unread { name, slow: slow.get(name).copied(), fast: fast.get(name).copied() });
-    unread.filter(|unread| unread.slow != unread.fast).collect()
+    let of_both = |name| UndeclaredSetting { name, slow: slow.get(name).copied(), fast: fast.get(name).copied() };
+    names.into_iter().map(of_both).filter(|one| one.slow != one.fast).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::Ranked;
 use crate::evidence::by_hand;
-use crate::evidence::db_settings::differing_unread;
+use crate::evidence::db_settings::differing_undeclared;
 use crate::evidence::machines::pid;
 use crate::gap::{Gap, differences_in};
 use crate::probes::{ALL_CLOSE, GROUP, Kind, SUITE, TLS_12};
@@ -39,7 +39,7 @@ pub(super) fn differing(gap: &Gap<'_>) -> Vec<Ranked> {
         }
     };
     let ranked = |difference: Difference| Ranked { weight: weight(&difference), difference };
-    told_by_targets(gap).chain(settings_unread(gap)).chain(told_by_machines(gap)).map(ranked).collect()
+    told_by_targets(gap).chain(settings_undeclared(gap)).chain(told_by_machines(gap)).map(ranked).collect()
 }
 
 const COMMAND_LINE: &str = "process.command_line";
@@ -97,8 +97,8 @@ fn told_by_targets<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + '
 }
 
 /// Settings of databases that have no fact of their own.
-fn settings_unread(gap: &Gap<'_>) -> impl Iterator<Item = Difference> {
-    differing_unread(gap).into_iter().filter_map(|one| {
+fn settings_undeclared(gap: &Gap<'_>) -> impl Iterator<Item = Difference> {
+    differing_undeclared(gap).into_iter().filter_map(|one| {
         let look = repeat::contact(&gap.case, [gap.slow, gap.fast]);
         difference(gap, &format!("sql.set.{}", one.name), one.name, one.values(), look)
     })

@@ -293,6 +293,32 @@ fn many_settings_that_differ_have_a_line_each_and_a_sentence_names_a_few() {
     }
 }
 
+/// A server tells `none` where nothing is set. That is no want of an answer: it differs from all that another one has set.
+#[test]
+fn settings_beside_a_server_that_has_none_set_are_not_the_same_on_both() {
+    let time = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 500e3, 0.0];
+    let having = |mut server: Server, set: Vec<String>| {
+        server.facts = server.facts.with("sql.set", set);
+        server
+    };
+    let none = || vec!["none".to_owned()];
+    let set: Vec<String> = (10..45).map(|n| format!("setting_{n}={n}")).collect();
+    for (of_fast, of_slow, line) in [
+        (none(), set.clone(), "setting_20: 20 on B, as built on A"),
+        (set, none(), "setting_20: as built on B, 20 on A"),
+    ] {
+        let world = world(having(server(healthy), of_fast), having(server(time), of_slow), 1, &[]);
+        let (explanation, _) = world.explanation();
+        assert!(!explanation.ruled_out.contains(&"db.config".to_owned()), "{explanation:?}");
+        let [finding] = explanation.findings.as_slice() else { panic!("{explanation:?}") };
+        let of_settings = || finding.leads.differences.iter().filter(|of| of.text.starts_with("setting_"));
+        assert_eq!(of_settings().count(), 35, "{:?}", finding.leads);
+        assert!(of_settings().any(|of| of.text == line), "{line}: {:?}", finding.leads);
+    }
+    let (_, ruled_out, _) = world(having(server(healthy), none()), having(server(time), none()), 1, &[]).explain();
+    assert!(ruled_out.contains(&"db.config".to_owned()), "{ruled_out:?}");
+}
+
 #[test]
 fn a_slow_disk_is_found_by_commits_that_do_not_wait_for_it() {
     let slow = |_: &Asked, set: &dyn Fn(&str) -> String| {

@@ -1,6 +1,7 @@
 //! What a field of a plan is called where it is typed.
 
-use duel_model::{Plan, Threads, typed_duration};
+use super::Named;
+use duel_model::{Plan, Threads, WorkloadPlan, typed_duration};
 
 /// Fields of all kinds of work and of the web, by their path, with the option that sets them. A setting that a kind of work declares
 /// has an option of its own name.
@@ -23,10 +24,10 @@ const OPTIONS: [(&str, &str); 35] = [
     ("workload.body.text", "--body"),
     ("workload.body.file", "--body-file"),
     ("workload.body.generated", "--body-size"),
-    ("workload.keepalive", "--keepalive"),
     ("workload.host", "--host"),
     ("workload.accept_encoding", "--encoding"),
     ("workload.max_redirects", "--follow"),
+    ("workload.follows_each", "--follow-each"),
     ("workload.connect_to", "--connect-to"),
     ("workload.unix_socket", "--unix-socket"),
     ("workload.quick_ack", "--quick-ack"),
@@ -43,7 +44,28 @@ const OPTIONS: [(&str, &str); 35] = [
 ];
 
 /// Fields that say the opposite of the option.
-const OPPOSITES: [(&str, &str); 2] = [("compare.stop_early", "--no-early-stop"), ("workload.tls.verify", "-k")];
+const OPPOSITES: [(&str, &str); 3] = [
+    ("compare.stop_early", "--no-early-stop"),
+    ("workload.keepalive", "--no-keepalive"),
+    ("workload.tls.verify", "-k"),
+];
+
+/// Makes one field of what one option sets, where the plan keeps it in several: a rule of where to connect in four, and of which option
+/// a number of redirects is in another field than the number.
+pub(super) fn join(plan: &Plan, facts: &mut Named) {
+    let WorkloadPlan::Http(http) = &plan.workload else { return };
+    if !http.connect_to.is_empty() {
+        facts.retain(|path, _| !path.starts_with("workload.connect_to."));
+        let rules: Vec<String> = http.connect_to.iter().map(ToString::to_string).collect();
+        facts.insert("workload.connect_to".to_owned(), rules.join(" "));
+    }
+    for (path, is_asked) in
+        [("workload.max_redirects", !http.follows_each), ("workload.follows_each", http.follows_each)]
+    {
+        let most = Some(http.max_redirects).filter(|&most| is_asked && most > 0);
+        facts.insert(path.to_owned(), most.map_or_else(|| "none".to_owned(), |most| most.to_string()));
+    }
+}
 
 /// A field of a plan as it is typed: the option and its value. One that no option sets keeps its path, so that none is forgotten.
 pub(super) fn as_typed(plan: &Plan, path: &str, value: &str) -> (String, String) {
@@ -77,6 +99,7 @@ fn typed(path: &str, value: &str) -> String {
         (_, Ok(ns)) if is_time => typed_duration(ns),
         ("true", _) => "on".to_owned(),
         ("false", _) => "off".to_owned(),
+        _ if path.ends_with("_per_s") => value.strip_suffix(".0").unwrap_or(value).to_owned(),
         _ => value.to_owned(),
     }
 }
@@ -84,8 +107,11 @@ fn typed(path: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diff::plan_facts;
-    use duel_model::{Body, Bound, HttpPlan, LoopKind, SECOND_NS, Target, WorkloadPlan};
+    use crate::diff::{fields, plan_facts};
+    use duel_model::{
+        Arrival, Body, Bound, BusyPoll, ConnectTo, HttpPlan, LoopKind, RestartCommand, RestartPlan, SECOND_NS,
+        SearchPlan, Stage, Target, TlsVersion,
+    };
 
     fn plan(targets: usize) -> Plan {
         let target = |name: &str| Target { name: name.into(), address: "http://h/".into(), host: None };
@@ -140,6 +166,84 @@ mod tests {
                 assert!(is_typed || value == "none", "{number}: {label} {value} in {words:?}");
             }
         }
+    }
+
+    fn connect_to(typed: [&str; 2]) -> ConnectTo {
+        let [host, to_host] = typed.map(str::to_owned);
+        ConnectTo { host, port: Some(80), to_host, to_port: None }
+    }
+
+    /// Plans of which each row of the tables is in one, with a value that has to be typed.
+    fn plans_that_set_everything() -> [Plan; 4] {
+        let (mut all, mut open, mut stages, mut search) = (plan(2), plan(1), plan(1), plan(1));
+        all.load.threads = 3;
+        all.load.kind = LoopKind::Closed { think_ns: SECOND_NS };
+        (all.load.connect_timeout_ns, all.load.op_timeout_ns) = (2 * SECOND_NS, 3 * SECOND_NS);
+        all.load.busy_poll = BusyPoll::Never;
+        (all.compare.seed, all.compare.margin, all.compare.slot_ns) = (77, 0.05, Some(SECOND_NS));
+        all.compare.stop_early = false;
+        let commands = vec![RestartCommand { target: "A".into(), command: "true".into() }];
+        all.compare.restart = Some(RestartPlan { commands, timeout_ns: 5 * SECOND_NS });
+        let web = http(&mut all);
+        web.method = "POST".into();
+        web.body = Body::Text("x".into());
+        web.keepalive = false;
+        web.host = Some("other".into());
+        web.accept_encoding = Some("zstd".into());
+        web.max_redirects = 4;
+        web.connect_to = vec![connect_to(["h", "k"])];
+        web.unix_socket = Some("/s".into());
+        (web.quick_ack, web.segment_bytes) = (true, Some(536));
+        web.tls.verify = false;
+        (web.tls.ca_file, web.tls.client_cert_file) = (Some("/ca".into()), Some("/cert".into()));
+        web.tls.client_key_file = Some("/key".into());
+        web.tls.versions = vec![TlsVersion::V1_3];
+        (web.tls.ciphers, web.tls.groups) = (vec!["X".into()], vec!["Y".into()]);
+        web.tls.resumption = true;
+        (web.tls.alpn, web.tls.server_name) = (vec!["z".into()], Some("name".into()));
+        open.load.kind = LoopKind::Open { rate_per_s: 500.0, arrival: Arrival::Poisson };
+        open.load.shape.deadline_ns = Some(SECOND_NS);
+        http(&mut open).body = Body::File("/body".into());
+        (http(&mut open).max_redirects, http(&mut open).follows_each) = (6, true);
+        stages.load.shape.stages = Stage::parse_all("10s@100").unwrap();
+        http(&mut stages).body = Body::Generated(9);
+        let promises = vec!["p99<10ms".parse().unwrap()];
+        search.load.shape.search = Some(SearchPlan { promises, precision: SearchPlan::PRECISION });
+        [all, open, stages, search]
+    }
+
+    #[test]
+    fn each_row_is_a_field_that_is_typed_with_this_option() {
+        let plans = plans_that_set_everything();
+        for (path, option) in OPTIONS.iter().chain(&OPPOSITES) {
+            let is_typed = |plan: &Plan| {
+                let Some(value) = fields(plan).remove(*path) else { return false };
+                let words = plan.shown().words().unwrap();
+                let (label, value) = as_typed(plan, path, &value);
+                assert_eq!(label, *option, "{path}");
+                let is_switched = value == "on" && words.contains(&label);
+                is_switched
+                    || words.contains(&format!("{label}={value}"))
+                    || words.windows(2).any(|pair| *pair == [label.clone(), value.clone()])
+            };
+            assert!(plans.iter().any(is_typed), "{path}: {option}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_sets_several_fields_is_shown_once() {
+        let (mut before, mut after) = (plan(2), plan(2));
+        http(&mut before).max_redirects = 5;
+        (http(&mut after).max_redirects, http(&mut after).follows_each) = (3, true);
+        http(&mut after).connect_to = vec![connect_to(["h", "k"]), connect_to(["", "::1"])];
+        let facts = plan_facts(&before);
+        let mut changed = plan_facts(&after);
+        changed.retain(|label, value| facts.get(label) != Some(value));
+        let told = |label: &str| Some([facts.get(label)?.as_str(), changed.get(label)?.as_str()]);
+        assert_eq!(told("--follow"), Some(["5", "none"]));
+        assert_eq!(told("--follow-each"), Some(["none", "3"]));
+        assert_eq!(told("--connect-to"), Some(["none", "h:80:k: :80:[::1]:"]));
+        assert_eq!(changed.len(), 3, "{changed:?}");
     }
 
     #[test]

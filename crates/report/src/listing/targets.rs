@@ -1,7 +1,9 @@
-//! The targets of a run in little room: what they have in common gives way first, then the middle of paths; names and ports never
-//! do, since by them one run is told from another.
+//! The targets of a run in little room: what they have in common gives way first, then the middle of paths. Names, hosts and ports, by
+//! which one run is told from another, are told as long as there is room for them in three lines, and so are schemes and users where
+//! targets differ in nothing else. Of more targets than that it is told how many there are.
 
 use crate::text::{columns, cut_middle};
+use std::collections::BTreeSet;
 
 /// Most lines for the targets of one run.
 const MOST_LINES: usize = 3;
@@ -10,8 +12,28 @@ const LEAST_OF_PATH: usize = 24;
 
 /// The targets in lines of so many columns; of more than fit, how many there are besides. The texts are safe to show.
 pub(super) fn lines(targets: &[String], room: usize) -> Vec<String> {
-    let parts: Vec<Parts<'_>> = targets.iter().map(|target| Parts::of(target)).collect();
+    let parts = distinct(targets.iter().map(|target| Parts::of(target)).collect());
     one_line(targets, &parts, room).map_or_else(|| several_lines(&parts, room), |line| vec![line])
+}
+
+/// Says of each target whether its scheme and its user have to stay, since without them two targets would read as one.
+fn distinct(mut parts: Vec<Parts<'_>>) -> Vec<Parts<'_>> {
+    let count = |parts: &[Parts<'_>]| {
+        let told = parts.iter().map(|part| Parts { name: "", ..part.plain().bare() }.told());
+        told.collect::<BTreeSet<_>>().len()
+    };
+    let keep = |parts: &mut [Parts<'_>], scheme: bool, user: bool| {
+        parts.iter_mut().for_each(|part| (part.keeps_scheme, part.keeps_user) = (scheme, user));
+    };
+    keep(&mut parts, true, true);
+    let whole = count(&parts);
+    for (scheme, user) in [(false, false), (true, false), (false, true), (true, true)] {
+        keep(&mut parts, scheme, user);
+        if count(&parts) == whole {
+            break;
+        }
+    }
+    parts
 }
 
 /// All of them in one line, whole or shortened.
@@ -28,11 +50,12 @@ fn one_line(targets: &[String], parts: &[Parts<'_>], room: usize) -> Option<Stri
 /// Targets after the first without what the first one has told of them.
 fn beside_the_first<'a>(parts: &[Parts<'a>]) -> Vec<Parts<'a>> {
     let Some(first) = parts.first().map(Parts::plain) else { return Vec::new() };
-    let others = parts[1..].iter().map(|part| part.plain().beside(&first));
+    let is_one_scheme = parts.iter().all(|part| part.scheme == parts[0].scheme);
+    let others = parts[1..].iter().map(|part| part.plain().beside(&first, is_one_scheme));
     std::iter::once(first.clone()).chain(others).collect()
 }
 
-/// The same without schemes and users.
+/// The same without schemes and users that need not stay.
 fn bare<'a>(parts: &[Parts<'a>]) -> Vec<Parts<'a>> {
     beside_the_first(parts).iter().map(Parts::bare).collect()
 }
@@ -94,6 +117,9 @@ struct Parts<'a> {
     path: &'a str,
     /// Whether something stands before it that the first target has as well.
     is_continued: bool,
+    /// Whether the scheme stays in little room: see [`distinct`]. The same of the user.
+    keeps_scheme: bool,
+    keeps_user: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -102,14 +128,16 @@ impl<'a> Parts<'a> {
             Some(at) if at > 0 && !target[..at].contains(['/', ':', '?']) => target.split_at(at + 1),
             _ => ("", target),
         };
+        let (is_continued, keeps_scheme, keeps_user) = (false, false, false);
         let Some(at) = address.find("://") else {
-            return Self { name, scheme: "", host: "", port: "", path: address, is_continued: false };
+            let (scheme, host, port, path) = ("", "", "", address);
+            return Self { name, scheme, host, port, path, is_continued, keeps_scheme, keeps_user };
         };
         let (scheme, after) = address.split_at(at + 3);
         let (place, path) = after.split_at(after.find(['/', '?', '#']).unwrap_or(after.len()));
         let is_port = |at: &usize| place[at + 1..].bytes().all(|b| b.is_ascii_digit());
         let (host, port) = place.split_at(place.rfind(':').filter(is_port).unwrap_or(place.len()));
-        Self { name, scheme, host, port, path, is_continued: false }
+        Self { name, scheme, host, port, path, is_continued, keeps_scheme, keeps_user }
     }
 
     /// Without what says nothing: `http://` and the path of a site's first page.
@@ -121,7 +149,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Without what the first target has as well.
-    fn beside(&self, first: &Self) -> Self {
+    fn beside(&self, first: &Self, is_one_scheme: bool) -> Self {
         let mut beside = self.clone();
         if self.host.is_empty() {
             let common = self.path.bytes().zip(first.path.bytes()).take_while(|(own, other)| own == other).count();
@@ -132,10 +160,14 @@ impl<'a> Parts<'a> {
             }
             return beside;
         }
-        if self.scheme == first.scheme {
+        // Of targets with several schemes one without would not say which it has.
+        if is_one_scheme {
             beside.scheme = "";
         }
-        if self.host == first.host && columns(self.host) > 1 && !(self.port.is_empty() && self.path.is_empty()) {
+        // `http://` is not told: without its host, too, such a target would seem to have the first one's scheme.
+        let is_told_apart = is_one_scheme || !self.scheme.is_empty() || first.scheme.is_empty();
+        let has_more = !(self.port.is_empty() && self.path.is_empty());
+        if self.host == first.host && columns(self.host) > 1 && has_more && is_told_apart {
             (beside.host, beside.is_continued) = ("", true);
         }
         beside
@@ -156,13 +188,14 @@ impl<'a> Parts<'a> {
         self.with(&cut_middle(self.path, if is_path_alone { cap.max(LEAST_OF_PATH) } else { cap }))
     }
 
-    /// Without scheme and user.
+    /// Without scheme and user, unless they have to stay.
     fn bare(&self) -> Self {
-        let host = self.host.rsplit_once('@').map_or(self.host, |(_, host)| host);
-        Self { scheme: "", host, ..self.clone() }
+        let scheme = if self.keeps_scheme { self.scheme } else { "" };
+        let host = self.host.rsplit_once('@').filter(|_| !self.keeps_user).map_or(self.host, |(_, host)| host);
+        Self { scheme, host, ..self.clone() }
     }
 
-    /// In so many columns whatever it takes: scheme and user give way first, then the path, then the host.
+    /// In so many columns whatever it takes: scheme and user give way first, then the path, then the host, at last any of it.
     fn within(&self, room: usize) -> String {
         let bare = self.bare();
         let told = if columns(&self.told()) <= room { self.told() } else { bare.told() };
@@ -174,10 +207,10 @@ impl<'a> Parts<'a> {
         if columns(&bare.with(&path)) <= room {
             return bare.with(&path);
         }
-        let Self { name, host, port, .. } = bare;
+        let Self { name, scheme, host, port, .. } = bare;
         let path = if path.is_empty() { "" } else { "…" };
-        let left = room.saturating_sub(columns(name) + columns(port) + columns(path));
-        cut_middle(&format!("{name}{}{port}{path}", cut_middle(host, left)), room)
+        let left = room.saturating_sub(columns(name) + columns(scheme) + columns(port) + columns(path));
+        cut_middle(&format!("{name}{scheme}{}{port}{path}", cut_middle(host, left)), room)
     }
 }
 
@@ -190,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn names_hosts_and_ports_are_told_whatever_the_room() {
+    fn names_hosts_and_ports_are_told_as_long_as_there_is_room() {
         let two = ["old=http://127.0.0.1:18081/files/large.bin", "new=http://127.0.0.1:18082/files/large.bin"];
         assert_eq!(told(&two, 90), [two.join(", ")]);
         assert_eq!(told(&two, 74), ["old=127.0.0.1:18081/files/large.bin, new=127.0.0.1:18082/files/large.bin"]);
@@ -211,6 +244,26 @@ mod tests {
         assert_eq!(told(&two, 40), ["db1.example/shop, db2.example/shop"]);
         let named = ["one=postgres://u@127.0.0.1:15431/shop", "two=postgres://u@127.0.0.2:15432/shop"];
         assert_eq!(told(&named, 33), ["one=127.0.0.1:15431/shop,", "two=127.0.0.2:15432/shop"]);
+    }
+
+    #[test]
+    fn what_alone_differs_between_targets_does_not_give_way() {
+        for room in 14..60 {
+            for two in [["old=http://h/", "new=https://h/"], ["old=https://h/", "new=http://h/"]] {
+                let told = told(&two, room).join(" ");
+                let is_whole = two.iter().all(|target| told.contains(target));
+                let is_plain = told == two.map(|target| target.trim_end_matches('/').replace("http://", "")).join(", ");
+                assert!(is_whole || is_plain, "{room}: {told}");
+            }
+            let users = told(&["postgres://ann@db/shop", "postgres://bob@db/shop"], room).join(" ");
+            assert!(users.contains("ann@db") && users.contains("bob@db"), "{room}: {users}");
+        }
+        // A host that is left out would have the first one's scheme.
+        assert_eq!(told(&["https://h.example/x", "http://h.example/x"], 37), ["https://h.example/x, h.example/x"]);
+        let three = ["https://one.example/x", "http://two.example/x", "https://three.example/x"];
+        assert_eq!(told(&three, 62), ["https://one.example/x, two.example/x, https://three.example/x"]);
+        // Where hosts differ, too, they tell them apart in less room.
+        assert_eq!(told(&["postgres://u@db1.example", "mysql://u@db2.example"], 26), ["db1.example, db2.example"]);
     }
 
     #[test]
