@@ -237,6 +237,8 @@ pub struct World {
     pub round_ops: Option<u64>,
     /// A slot holds hardly more requests than connections; at its end they wait for the last one.
     pub short_slots: bool,
+    /// Some requests are given up at the end of their slot.
+    pub gives_up: bool,
     /// What lies below the servers, where files of theirs can be read.
     pub below: Option<Disks>,
 }
@@ -289,6 +291,7 @@ pub fn world(servers: &[Server]) -> World {
         peers: vec![None; servers.len()],
         round_ops: None,
         short_slots: false,
+        gives_up: false,
         below: None,
     }
 }
@@ -639,8 +642,12 @@ impl World {
         } else {
             vec![]
         };
-        let short = Doubt { id: DoubtId::ShortSlots, target: None, text: "1.0 requests in a slot".to_owned() };
-        let doubts = if self.short_slots { vec![short] } else { vec![] };
+        let doubt = |id, text: &str| Doubt { id, target: None, text: text.to_owned() };
+        let doubts = [
+            self.short_slots.then(|| doubt(DoubtId::ShortSlots, "1.0 requests in a slot")),
+            self.gives_up.then(|| doubt(DoubtId::Unfinished, "9 requests were given up")),
+        ];
+        let doubts = doubts.into_iter().flatten().collect();
         let twin = self.of_twins.clone().filter(|_| probe.variation.twin.is_some());
         ProbeOutcome { targets, pairs, demands, twin, doubts, ..ProbeOutcome::of(probe) }
     }
