@@ -216,7 +216,7 @@ fn stages_of_two_targets_are_told_side_by_side() {
     assert!(shown.contains("b over a, stage by stage") && shown.contains("300 ms at 100/s"), "{shown}");
     assert!(shown.replace('\n', " ").contains("that takes 6 pairs (-d 9600ms)"), "{shown}");
     let page = place.duel(["report", "last", "-o", "-"]).ok().stdout;
-    assert!(page.contains("Rate over the course of stages") && page.contains("stage by stage"));
+    assert!(page.contains("Rate through all stages") && page.contains("stage by stage"));
     let again = place.json(["rerun", "last"]);
     assert_eq!(again["stage_ratios"].as_array().unwrap().len(), 9);
 }

@@ -9,6 +9,8 @@
 folder=$1
 shift
 umask 077
+# Who ends all processes of a service ends this one as well: then its life line is at its end, too.
+trap : TERM INT HUP
 
 failed() { printf 'failed %s\n' "$(printf '%s' "$*" | tr '\n' ' ')"; }
 

@@ -9,13 +9,40 @@ said() {
         sed 's/^\[[0-9]*\] [-0-9]* [:0-9]* *//'
 }
 
+# Ends the backup where it has held locks, or waited for them, for too long: others may wait behind it.
+hold_no_longer() {
+    held=
+    while sleep 1; do
+        if [ -z "$held" ]; then
+            grep -q 'BACKUP STAGE FLUSH\|BACKUP STAGE BLOCK\|FLUSH TABLES WITH READ LOCK' "$folder/log" && held=0
+        else
+            held=$((held + 1))
+        fi
+        if [ "${held:-0}" -ge "$most_held" ]; then
+            : >"$folder/held"
+            kill -KILL "$1"
+        fi
+    done
+}
+
 # Makes a backup by a login. Where there is none, `why` says why, and `goes_on` whether another login may do better.
 back_up() {
     rm -rf "$folder/data"
     goes_on=
-    # A lock that somebody holds is not waited for without end: behind a backup that waits, others may have to wait, too.
-    if run "$backup" --no-defaults --backup --target-dir="$folder/data" --datadir="$data" --tmpdir="$folder/tmp" --ftwrl-wait-timeout=30 \
-        "$@"; then
+    : >"$folder/log"
+    begin "$backup" --no-defaults --backup --target-dir="$folder/data" --datadir="$data" --tmpdir="$folder/tmp" --ftwrl-wait-timeout=30 "$@"
+    hold_no_longer $child >/dev/null 2>&1 &
+    holder=$!
+    wait $child
+    status=$?
+    # A shell that was started a moment ago may lose any other signal.
+    kill -KILL $holder
+    wait $holder
+    if [ -e "$folder/held" ]; then
+        why="its backup waited for locks, or held them, for more than $most_held s, and was ended: others may have had to wait behind it"
+        return 1
+    fi
+    if [ $status = 0 ]; then
         # It has copied the files of one server, and what another one wrote meanwhile.
         grep -q "option 'datadir' has different values" "$folder/log" || return 0
         why="another server than that of the data folder answers there" goes_on=1
@@ -33,12 +60,14 @@ $owner@localhost IDENTIFIED VIA unix_socket; GRANT RELOAD, PROCESS, REPLICATION 
 
 copy() {
     backup=$1 data=$3 socket=$4
+    # In seconds.
+    most_held=${most_held:-30}
     shift 4
     mkdir "$folder/tmp" || return
     # The server's owner mostly has a login of his own, by his socket and with no password.
     owner=$(id -un)
     if ! back_up --user="$owner" --socket="$socket"; then
-        # It stands in the environment of this one program, where its user alone reads it.
+        # It stands in the environment, where the server's own user and root alone read it.
         export MYSQL_PWD="$password"
         if [ -z "$goes_on" ] || ! back_up "$@"; then
             failed "$why"
@@ -55,6 +84,8 @@ copy() {
         failed "$(said)"
         return 1
     fi
+    # What the copying has left to be written would be written under load.
+    sync -f "$folder/data"
 }
 
 serve() {

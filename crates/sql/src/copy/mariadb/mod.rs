@@ -26,6 +26,10 @@ const MOST_LOCKED_BYTES: u64 = 256 << 20;
 /// What the program is called, and was.
 const PROGRAMS: [&str; 2] = ["mariadb-backup", "mariabackup"];
 
+/// Tables whose rows no backup has.
+const IN_MEMORY: &str = "SELECT count(*) FROM information_schema.tables WHERE engine = 'MEMORY' AND table_type = 'BASE TABLE' \
+                         AND table_rows > 0 AND table_schema NOT IN ('information_schema', 'performance_schema')";
+
 pub(super) struct MariaDb;
 
 impl Maker for MariaDb {
@@ -52,6 +56,11 @@ impl Maker for MariaDb {
         {
             return no("its server follows another one");
         }
+        if database.number(IN_MEMORY)?.is_none_or(|tables| tables > 0) {
+            return no(
+                "some of its tables are in its memory only (ENGINE=MEMORY), and a copy would have none of their rows",
+            );
+        }
         let is_elsewhere = |name: &str| set.text(name).is_some_and(|folder| !is_same_folder(data, &data.join(folder)));
         if is_elsewhere("innodb_data_home_dir")
             || is_elsewhere("innodb_undo_directory")
@@ -65,8 +74,8 @@ impl Maker for MariaDb {
         }
         if found.of_other_engines_bytes > MOST_LOCKED_BYTES {
             return Ok(Some(format!(
-                "its tables of other engines than InnoDB (MyISAM, Aria) have {}, and who writes to them would wait while that is copied; \
-                 ALTER TABLE ... ENGINE=InnoDB makes a copy possible",
+                "its tables of other engines than InnoDB (MyISAM, Aria; CSV, as logs in tables are) have {}, and who writes would wait while \
+                 that is copied; ALTER TABLE ... ENGINE=InnoDB, or emptier logs, make a copy possible",
                 format_bytes(found.of_other_engines_bytes as f64)
             )));
         }
@@ -122,8 +131,10 @@ impl Maker for MariaDb {
 
     fn removal(&self, left: &Path, _: &Runs, as_owner: &str) -> String {
         // Whatever stands in the folder may be chosen by the owner.
+        // A number may have become another process's; with the file of the copy's settings in its command it is the copy's.
         let process = shell_word(&shown(&left.join("pid")));
-        format!("{as_owner}pkill -KILL -F {process}; {}", removal_of(left, as_owner))
+        let settings = format!("--defaults-file={}", as_pattern(&shown(&left.join("settings"))));
+        format!("{as_owner}pkill -KILL -F {process} -f -- {}; {}", shell_word(&settings), removal_of(left, as_owner))
     }
 
     fn settings(
@@ -210,6 +221,16 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
     number(one).is_some_and(|found| Some(found) == number(other))
 }
 
+/// A text as a pattern that nothing else is like.
+fn as_pattern(text: &str) -> String {
+    let one = |c: char| match c {
+        '\\' | '^' => format!("\\{c}"),
+        c if c.is_ascii_punctuation() && c != '/' && c != '-' && c != '_' => format!("[{c}]"),
+        c => c.to_string(),
+    };
+    text.chars().map(one).collect()
+}
+
 /// By which options the user of the address logs in.
 fn login(server: &ServerAddress) -> Vec<OsString> {
     let option = |name: &str, value: &std::ffi::OsStr| {
@@ -238,7 +259,7 @@ fn login(server: &ServerAddress) -> Vec<OsString> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Files {
     bytes: u64,
-    /// In databases that users made.
+    /// What is copied while those who write wait.
     of_other_engines_bytes: u64,
     /// What leads out of it: links, and InnoDB's files that name another place.
     led: Option<PathBuf>,
@@ -248,8 +269,8 @@ impl Files {
     /// `None`: it cannot be read. Folders that cannot be are none of its server's.
     fn of(data: &Path, log_name: &str) -> Option<Self> {
         const NOT_TAKEN: [&str; 3] = ["ib_logfile", "ibtmp", "ib_buffer_pool"];
-        const OF_SYSTEM: [&str; 3] = ["mysql", "sys", "performance_schema"];
-        const OTHER_ENGINES: [&str; 6] = ["MYD", "MYI", "MAD", "MAI", "ARZ", "CSV"];
+        // Those of the system among them: its logs may be tables. And the descriptions of all tables.
+        const OTHER_ENGINES: [&str; 7] = ["MYD", "MYI", "MAD", "MAI", "ARZ", "CSV", "frm"];
         let mut found = Self::default();
         let is_log = |name: &str| {
             NOT_TAKEN.iter().any(|begin| name.starts_with(begin))
@@ -258,20 +279,22 @@ impl Files {
         for entry in fs::read_dir(data).ok()?.flatten() {
             let Ok(of) = entry.metadata() else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !of.is_dir() {
-                found.bytes += if is_log(&name) { 0 } else { of.len() };
-            }
             if of.is_symlink() {
                 found.led = Some(entry.path());
             }
-            for file in fs::read_dir(entry.path()).into_iter().flatten().flatten().filter(|_| of.is_dir()) {
+            // A link is not followed: it may lead anywhere.
+            if !of.is_dir() {
+                found.bytes += if is_log(&name) { 0 } else { of.len() };
+                continue;
+            }
+            for file in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
                 let Ok(of) = file.metadata() else { continue };
                 let path = file.path();
                 let kind = path.extension().map(|kind| kind.to_string_lossy().into_owned()).unwrap_or_default();
                 found.bytes += of.len();
                 if of.is_symlink() || kind == "isl" {
                     found.led = Some(path);
-                } else if OTHER_ENGINES.contains(&kind.as_str()) && !OF_SYSTEM.contains(&name.as_str()) {
+                } else if OTHER_ENGINES.contains(&kind.as_str()) {
                     found.of_other_engines_bytes += of.len();
                 }
             }
@@ -320,9 +343,9 @@ mod tests {
         make("bin.000001", 9000);
         make("binding/t.ibd", 200);
         make("binding/m.MYD", 30);
-        make("mysql/user.MAD", 4);
+        make("mysql/slow_log.CSV", 4);
         let found = Files::of(folder.path(), "bin").unwrap();
-        assert_eq!(found, Files { bytes: 1234, of_other_engines_bytes: 30, led: None });
+        assert_eq!(found, Files { bytes: 1234, of_other_engines_bytes: 34, led: None });
         make("binding/u.isl", 10);
         assert_eq!(Files::of(folder.path(), "").unwrap().led, Some(folder.path().join("binding/u.isl")));
         fs::remove_file(folder.path().join("binding/u.isl")).unwrap();
@@ -331,7 +354,7 @@ mod tests {
         assert_eq!(Files::of(&folder.path().join("none"), ""), None);
     }
 
-    /// What becomes of a copy that this program makes, and what that program has noted in its folder.
+    /// What becomes of a copy that this program makes, and what that program has noted in its folder. Locks are held for a second at most.
     fn made_by(backup: &str) -> (Result<(), String>, String) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -346,7 +369,7 @@ mod tests {
         let making = Making {
             functions: include_str!("keeper.sh"),
             words: words.map(PathBuf::into_os_string).collect(),
-            variables: Vec::new(),
+            variables: vec![("most_held", "1".into())],
         };
         let order = Order {
             folder: &at("copy"),
@@ -399,6 +422,12 @@ mod tests {
         let (made, notes) = made_by(&format!("{MAKES}\n{warns}"));
         assert_eq!(made.unwrap_err(), "another server than that of the data folder answers there");
         assert_eq!(notes, "");
+        let holds = "echo '[00] 2026-01-01 00:00:00 Acquired locks for BACKUP STAGE BLOCK_DDL' >&2; exec sleep 60";
+        let why = made_by(&format!("{MAKES}\n{holds}")).0.unwrap_err();
+        assert!(
+            why.starts_with("its backup waited for locks, or held them, for more than 1 s, and was ended"),
+            "{why}"
+        );
         for leads in [": >$made/t.isl", "mkdir $made/db; ln -s /elsewhere $made/db/t.MYD"] {
             let (made, notes) = made_by(&format!("{MAKES}\n{leads}"));
             let why = made.unwrap_err();
@@ -412,13 +441,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let left = folder.path().join("a b;$(touch x)'`/duel-copy-4194305-3");
         fs::create_dir_all(left.join("data")).unwrap();
-        let mut server = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let started = |word: &str| {
+            let mut command = std::process::Command::new("sh");
+            command
+                .args(["-c", "while :; do read -r _; done", word])
+                .stdin(std::process::Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let mut server = started(&format!("--defaults-file={}", left.join("settings").display()));
         fs::write(left.join("pid"), format!("{}\n", server.id())).unwrap();
         let runs = Runs { program: "/x/mariadbd".into(), programs: "/x".into(), owner: (7, 7) };
         let line = MariaDb.removal(&left, &runs, "");
         assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&server.wait().unwrap()), Some(9));
         assert!(!left.exists() && left.parent().unwrap().exists());
+        // Another process that has got the number.
+        fs::create_dir_all(&left).unwrap();
+        let mut other = started("--defaults-file=/etc/mysql/my.cnf");
+        fs::write(left.join("pid"), format!("{}\n", other.id())).unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
+        assert_eq!(other.try_wait().unwrap(), None, "it lives");
+        other.kill().unwrap();
+        other.wait().unwrap();
         assert_eq!(MariaDb.removal(&left, &runs, "setpriv --reuid=7 -- ").matches("setpriv --reuid=7 -- ").count(), 2);
     }
 }

@@ -40,10 +40,18 @@ const LIBRARIES: &str = "SELECT DISTINCT plugin_library, plugin_type = 'ENCRYPTI
 const ASK: &str = "SELECT lower(variable_name), global_value, (global_value <=> default_value) = 0 FROM information_schema.system_variables \
                    WHERE global_value_origin NOT IN ('COMPILE-TIME', 'AUTO') AND command_line_argument IS NOT NULL";
 
+/// Variables with the options that set them, which are called otherwise: of these `system_variables` names none.
+const OTHERWISE_CALLED: [(&str, &str); 2] =
+    [("tx_isolation", "transaction_isolation"), ("time_zone", "default_time_zone")];
+
 /// A server that is started with any of these logs has a mark behind its version, and keeps it when they are switched: a copy of it is of the
 /// same version.
 const LOGS: &str = "SELECT version(), @@GLOBAL.log_bin, @@GLOBAL.general_log, @@GLOBAL.slow_query_log";
 const LOGS_MARK: &str = "-log";
+
+/// MariaDB reads files of options in pieces of 4,095 bytes, and takes what is beyond for a line of its own: whoever may set a long value
+/// could so have a copy started with any option.
+const MOST_LINE_BYTES: usize = 4_000;
 
 /// Those of a copy in this folder. The outer `Err`: its server could not be asked; the inner one: why there can be no copy.
 pub(crate) fn read(
@@ -84,9 +92,27 @@ pub(crate) fn read(
             settings.told.push((name.clone(), value.clone()));
         }
     }
+    for (variable, option) in OTHERWISE_CALLED {
+        let ask = format!("SELECT @@GLOBAL.{variable}");
+        if let Some(value) = database.text(&ask)?.filter(|value| value != "SYSTEM") {
+            settings.lines.push(line(option, &value));
+            settings.told.push((variable.to_owned(), value));
+        }
+    }
+    // What its sessions and statements are watched for is in no variable.
+    if database.text("SELECT @@GLOBAL.performance_schema")?.as_deref() == Some("1") {
+        settings.left_out.push("performance_schema_instrument".to_owned());
+    }
     settings.lines.extend(own(database, folder, change)?);
     // The last line of a name counts.
     settings.lines.extend(change.map(|set| line(&set.name, &set.value)));
+    if let Some(long) = settings.lines.iter().find(|line| line.len() > MOST_LINE_BYTES) {
+        let name = long.split(' ').next().unwrap_or_default();
+        return Ok(Err(WorkloadError(format!(
+            "its setting {} is longer than a line of a file of options may be",
+            sanitize_line(name.trim_start_matches("loose_"))
+        ))));
+    }
     Ok(Ok(settings))
 }
 
@@ -106,6 +132,8 @@ fn own(database: &mut Database, folder: &Path, change: Option<&CopySetting>) -> 
         ("socket", at("socket")),
         ("pid_file", at("pid")),
         ("tmpdir", at("tmp")),
+        // Statements that write files write them there, or fail.
+        ("secure_file_priv", at("tmp")),
         // In the data folder.
         ("general_log_file", "general.log".to_owned()),
         ("slow_query_log_file", "slow.log".to_owned()),
@@ -141,8 +169,9 @@ pub(super) fn unlike(database: &mut Database, told: &[(String, String)]) -> Resu
 /// Whether a setting says where a server is, how it is reached and what it is called there: a copy has its own, and whoever is
 /// connected notices nothing of that, or is told that the copy is reached otherwise.
 fn is_of_place(name: &str) -> bool {
-    const ARE: [&str; 20] = [
+    const ARE: [&str; 21] = [
         "bind_address",
+        "secure_file_priv",
         "port",
         "extra_port",
         "socket",
@@ -175,7 +204,11 @@ fn leads_out(name: &str) -> bool {
         ["event_scheduler", "init_file", "init_slave", "log_slave_updates", "sync_master_info", "max_relay_log_size"];
     const BEGIN: [&str; 9] =
         ["slave_", "replicate_", "relay_", "sync_relay_", "rpl_", "master_", "wsrep_", "feedback_", "gtid_"];
-    ARE.contains(&name) || BEGIN.iter().any(|begin| name.starts_with(begin))
+    // Folders and addresses that a later version may know, and nobody has looked at.
+    const PLACES: [&str; 4] = ["_dir", "_directory", "_path", "_url"];
+    const LOOKED_AT: [&str; 3] = ["plugin_dir", "character_sets_dir", "lc_messages_dir"];
+    let is_unknown_place = PLACES.iter().any(|end| name.ends_with(end)) && !LOOKED_AT.contains(&name);
+    ARE.contains(&name) || BEGIN.iter().any(|begin| name.starts_with(begin)) || is_unknown_place
 }
 
 fn is_harmless(library: &str) -> bool {
@@ -212,6 +245,8 @@ mod tests {
             "wsrep_cluster_address",
             "replicate_do_db",
             "gtid_strict_mode",
+            "binlog_directory",
+            "redirect_url",
         ];
         let of_place = [
             "bind_address",
@@ -223,6 +258,7 @@ mod tests {
             "innodb_log_group_home_dir",
             "tmpdir",
             "log_error",
+            "secure_file_priv",
         ];
         assert!(out.iter().all(|name| leads_out(name)) && of_place.iter().all(|name| is_of_place(name)));
         for kept in [
@@ -230,7 +266,6 @@ mod tests {
             "sync_binlog",
             "innodb_file_per_table",
             "innodb_log_file_size",
-            "secure_file_priv",
             "plugin_dir",
             "init_connect",
             "general_log",

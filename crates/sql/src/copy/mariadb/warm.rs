@@ -10,8 +10,11 @@ use duel_model::{MILLISECOND_NS, Nanos, SECOND_NS};
 
 /// What users made and this one sees, the smallest first.
 const TABLES: &str = "SELECT table_schema, table_name, coalesce(data_length, 0) + coalesce(index_length, 0) FROM information_schema.tables \
-                      WHERE table_type = 'BASE TABLE' AND engine = 'InnoDB' \
+                      WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND engine = 'InnoDB' \
                       AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 3, 1, 2";
+/// Tables that are not read: of other engines.
+const OTHERS: &str = "SELECT count(*) FROM information_schema.tables WHERE table_type NOT IN ('VIEW', 'SYSTEM VIEW', 'SEQUENCE') \
+                      AND engine <> 'InnoDB' AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')";
 /// Their indexes beside the one that has the rows.
 const INDEXES: &str = "SELECT DISTINCT table_schema, table_name, index_name, index_type = 'BTREE' FROM information_schema.statistics \
                        WHERE index_name <> 'PRIMARY' \
@@ -37,7 +40,7 @@ pub(crate) fn warm(server: &ServerAddress, patience_ns: Nanos) -> Warmth {
         let (Ok(tables), Ok(indexes)) = (database.rows(TABLES), database.rows(INDEXES)) else {
             return Ok(Warmth::Part);
         };
-        let mut is_all = database.number(LARGE)? == Some(0);
+        let mut is_all = database.number(LARGE)? == Some(0) && database.number(OTHERS)? == Some(0);
         let mut bytes = 0.0;
         for table in &tables {
             let [Some(schema), Some(name), Some(size)] = table.as_slice() else { continue };

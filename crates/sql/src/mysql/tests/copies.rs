@@ -8,6 +8,7 @@ use crate::database::Database;
 use crate::kind;
 use duel_model::{CopySetting, MILLISECOND_NS, SECOND_NS};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn at(address: &str) -> ServerAddress {
     let Ok(Address::Server(address)) = parse(address) else { panic!("{address}") };
@@ -28,8 +29,13 @@ fn a_copy_has_its_servers_settings_and_what_it_does_not_have_is_told() {
     };
     let before = read(&mut database, None).unwrap();
     // What a server was told to do as it started, a copy does not do once more.
-    assert_eq!(before.left_out, ["init_file"]);
+    assert_eq!(before.left_out, ["init_file", "performance_schema_instrument"]);
     let has = |line: &str| before.lines.iter().any(|has| has == line);
+    assert!(
+        has("transaction_isolation = \"REPEATABLE-READ\"") && has("secure_file_priv = \"/x/tmp\""),
+        "{:?}",
+        before.lines
+    );
     assert!(
         has("loose_innodb_flush_log_at_trx_commit = \"0\"") && has("plugin_load_add = \"auth_ed25519.so\""),
         "{:?}",
@@ -56,13 +62,27 @@ fn a_copy_has_its_servers_settings_and_what_it_does_not_have_is_told() {
     database.run("SET GLOBAL event_scheduler = ON").unwrap();
     let mut left_out = read(&mut database, None).unwrap().left_out;
     left_out.sort();
-    assert_eq!(left_out, ["event_scheduler", "init_file"]);
+    assert_eq!(left_out, ["event_scheduler", "init_file", "performance_schema_instrument"]);
     database.run("SET GLOBAL event_scheduler = OFF").unwrap();
     // A library that is not known to do nothing by itself.
     database.run("INSTALL SONAME 'ha_blackhole'").unwrap();
     let why = read(&mut database, None).unwrap_err();
     database.run("UNINSTALL SONAME 'ha_blackhole'").unwrap();
     assert!(why.contains("its server loads ha_blackhole.so"), "{why}");
+}
+
+/// What is too long for a line of a file of options would be read as further lines.
+#[test]
+fn a_setting_that_is_too_long_makes_no_copy() {
+    let Some(server) = server() else { return };
+    let mut database = database(server);
+    let change = CopySetting {
+        fact: "sql.x".to_owned(),
+        name: "init_connect".to_owned(),
+        value: format!("{}plugin_dir=/tmp", "x".repeat(5_000)),
+    };
+    let why = settings::read(&mut database, Path::new("/x"), Some(&change)).unwrap().map(drop).unwrap_err().0;
+    assert_eq!(why, "its setting init_connect is longer than a line of a file of options may be");
 }
 
 #[test]
@@ -81,7 +101,12 @@ fn a_copy_is_as_warm_as_its_memory_and_time_allow_and_a_reading_that_is_given_up
     assert_eq!(warm::warm(&reader, 200 * MILLISECOND_NS), Warmth::Cut);
     database.run("UNLOCK TABLES").unwrap();
     let at_work = "SELECT count(*) FROM information_schema.processlist WHERE user = 'warmer' AND command = 'Query'";
-    assert_eq!(database.number(at_work).unwrap(), Some(0));
+    // The server notices a moment later.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while database.number(at_work).unwrap() != Some(0) {
+        assert!(Instant::now() < deadline, "the reading goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     // What lies beside the rows is read by nobody who counts them.
     database.run("CREATE TABLE warm.large (id INT PRIMARY KEY, t LONGTEXT) ENGINE=InnoDB").unwrap();
     assert_eq!(warm::warm(&reader, 60 * SECOND_NS), Warmth::Part);
