@@ -118,6 +118,9 @@ pub(crate) struct Flip<'a> {
     pub(crate) moved_ns: f64,
     /// The fast side's time per op under the flip over that at the reference.
     dearer: f64,
+    /// What the fast side alone pays under the flip, as a share of the log of the gap: the slow side takes as long as before. That is
+    /// what the slow side pays already, and in proportion to all else that makes it slow.
+    of_fast_alone: Option<Estimate>,
 }
 
 impl<'a> Gap<'a> {
@@ -644,6 +647,9 @@ impl<'a> Flip<'a> {
     /// 20x, 22 %). A quarter of the *time* is then accepted, if the log moves as well.
     const LEAST_OF_MANY: f64 = 0.1;
 
+    /// Times per op of two probes that are the same within their scatter, one over the other.
+    const AS_BEFORE: f64 = 1.1;
+
     /// How much wider than reported an interval is read before somebody is accused. A diagnosis looks at up to ten flips
     /// and takes what moved; at 95 % each, chance alone would move one in three times. Bonferroni: 99.5 % each, which
     /// is 2.81 standard errors instead of 1.96.
@@ -657,6 +663,10 @@ impl<'a> Flip<'a> {
         let dearer_half = reference.log.half().hypot(view.log.half()) * std::f64::consts::FRAC_1_SQRT_2;
         let left = log_left(view.ratio, view.log, dearer, dearer_half);
         let (before, after) = (reference.difference_ns()?, view.difference_ns()?);
+        let slow_is_as_before = (dearer * view.ratio / reference.ratio) < Self::AS_BEFORE;
+        let of_fast_alone = (slow_is_as_before && dearer > Self::AS_BEFORE)
+            .then(|| view.log.over(reference.log).map(Estimate::complement))
+            .flatten();
         Some(Self {
             kind,
             share: left.over(reference.log)?.complement(),
@@ -664,6 +674,7 @@ impl<'a> Flip<'a> {
             part: after.over(before)?.complement(),
             moved_ns: before.mid - after.mid,
             dearer,
+            of_fast_alone,
             view,
         })
     }
@@ -678,9 +689,11 @@ impl<'a> Flip<'a> {
         noteworthy && beyond_chance(self.moved_log) && beyond_chance(self.part)
     }
 
-    /// What the flip can have moved at most is not worth a name.
+    /// What the flip can have moved at most is not worth a name. Of two causes that multiply, one that only the fast side is made to pay
+    /// seems to move less than it would on the slow side.
     pub(crate) fn is_negligible(&self) -> bool {
-        self.share.high() < Self::NOTEWORTHY && self.part.high() < Self::NOTEWORTHY
+        let is_little = |share: Estimate| share.high() < Self::NOTEWORTHY;
+        is_little(self.share) && is_little(self.part) && self.of_fast_alone.is_none_or(is_little)
     }
 
     /// At least 80 % of the log of the gap moved, and more than half of it beyond the interval.

@@ -76,6 +76,18 @@ fn slow_cipher() {
     }
 }
 
+/// Two causes that multiply: on the slow side a dear cipher costs as many times more as its CPU is slower, and only the fast side can be
+/// made to pay for it.
+#[test]
+fn a_cipher_on_a_slow_cpu_is_not_ruled_out_by_what_it_costs_the_fast_side() {
+    for (chacha, cpu) in [(1.0, 4.0), (1.5, 4.0), (2.0, 6.0), (3.0, 4.0)] {
+        let slow = Server { cipher: CHACHA20, chacha, has_aes: false, cpu, ..good() };
+        let world = World { body: 700e3, ..world(&[Server { chacha, ..good() }, slow]) };
+        let explanation = world.explain();
+        assert!(!explanation.ruled_out.contains(&"tls.slow-cipher".to_owned()), "{chacha} {explanation:#?}");
+    }
+}
+
 /// A suite of TLS 1.2 names who signs: a server with two certificates shows the other one with it.
 #[test]
 fn a_suite_is_not_accused_of_the_key_that_comes_with_it() {

@@ -365,6 +365,13 @@ fn loss() {
     let held_back = counts(&[("tcp.retransmitted_segments", 0.01), ("cgroup.throttled_ns", 2.05e6)]);
     let quota = read(lossy(&near(), 0.01, 0.0), &[], &held_back);
     assert_never(&pair(read(near(), &[], &QUIET), quota, 20e3, 16, true), &["net.loss"]);
+    // All of a server stands still now and then, and segments are sent again meanwhile.
+    for (share, lost) in [(0.3, 0.0003), (0.35, 0.001)] {
+        let again = counts(&[("tcp.retransmitted_segments", lost)]);
+        let stops = |share| Server { pauses: share, ..read(lossy(&near(), lost, 0.0), &[], &again) };
+        assert_never(&pair(read(near(), &[], &QUIET), stops(share), 20e3, 16, true), &["net.loss"]);
+        assert_only(&pair(read(near(), &[], &QUIET), stops(0.0), 20e3, 16, true), "net.loss", Confidence::Likely, 0.5);
+    }
     // Some loss, and a server that is slow for another reason.
     let busy = read(Server { delay: 10e6, ..near() }, &[], &counts(&[("tcp.retransmitted_segments", 0.02)]));
     assert_never(&pair(read(near(), &[], &QUIET), busy, 600.0, 16, true), &["net.loss"]);

@@ -5,8 +5,8 @@
 //! again TCP tells of requests that were late for it; of first packets it is seen in connecting, where nothing but a lost
 //! packet or a full queue costs a second, and a queue is not full for a single connection.
 //!
-//! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long but sends nothing
-//! again, and connects in time. A cap that drops what exceeds it loses packets too: it spares small responses.
+//! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long and sends next to nothing
+//! again, and connects in time; where all of a server stands still at once, its longest requests are no lost packets'. A cap that drops what exceeds it loses packets too: it spares small responses.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::counted::{Counted, share_of_phases};
@@ -161,6 +161,21 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
             "{}, but a quota held {} back: what that delays others take for lost, and the longest requests are its own",
             sent_again.told.text,
             gap.slow_name()
+        );
+        return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
+    }
+    // Of a server that stands still TCP asks again as well, and a lost packet holds up one connection, not all at once.
+    let stands_still = gap.comparison.slow.stalls.filter(|stalls| {
+        let log = -(1.0 - stalls.share.clamp(0.0, 0.99)).ln();
+        stalls.count > 0 && log >= Flip::NOTEWORTHY * gap.comparison.log.mid
+    });
+    if let Some(stalls) = stands_still {
+        let text = format!(
+            "{}, but {} stood still for all connections at once for {:.1} % of the time: what that delays others take for lost, and the \
+             longest requests are its own",
+            sent_again.told.text,
+            gap.slow_name(),
+            100.0 * stalls.share
         );
         return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
     }
