@@ -1,7 +1,8 @@
 //! Ops that stall: time that lies in the long end of a phase, where retransmission time-outs put it.
 
 use crate::gap::View;
-use duel_model::{MILLISECOND_NS, Nanos, Phase, Profile, TargetObservation};
+use duel_model::{MILLISECOND_NS, Nanos, Phase, Profile, TargetObservation, TargetStalls};
+use duel_stats::Estimate;
 
 /// A first SYN that nobody answers is sent again after 1 s (RFC 6298, 2.1); the clock behind it may tick a little early.
 pub(crate) const SYN_SENT_AGAIN_NS: Nanos = 900 * MILLISECOND_NS;
@@ -52,6 +53,21 @@ impl Stalls {
     pub(crate) fn of_both(view: &View<'_>, phases: &[(Phase, Nanos)]) -> Option<[Self; 2]> {
         Some([Self::of(view.slow, phases)?, Self::of(view.fast, phases)?])
     }
+}
+
+/// Log of how many times longer ops take for stalls that take this share of the time.
+pub(crate) fn worth_log_of(share: f64) -> f64 {
+    // Who stands still all the time ends no op.
+    const MOST: f64 = 0.999;
+    -(-share.clamp(0.0, MOST)).ln_1p()
+}
+
+/// The same of stalls of all connections at once, with its interval.
+pub(crate) fn worth_log(stalls: TargetStalls) -> Estimate {
+    let TargetStalls { share, share_half, .. } = stalls;
+    let (mid, low, high) = (share, share - share_half, share + share_half);
+    let [mid, low, high] = [mid, low, high].map(worth_log_of);
+    Estimate { mid, below: mid - low, above: high - mid }
 }
 
 /// The part of the mean that values below `least_ns` make, ns.

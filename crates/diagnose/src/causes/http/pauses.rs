@@ -18,6 +18,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::causes::likes::{self, Against};
 use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, pid};
+use crate::evidence::stall::{worth_log, worth_log_of};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::probes::ALONE;
 use duel_model::{Confidence, Evidence, MILLISECOND_NS, Probe, TargetStalls, format_duration_ns};
@@ -175,20 +176,6 @@ impl Seen {
 /// `7.6 %`.
 fn tenths(share: f64) -> String {
     format!("{:.1} %", 100.0 * share.clamp(0.0, 1.0))
-}
-
-/// Log of how many times longer ops take for stalls that take this share of the time.
-fn worth_log_of(share: f64) -> f64 {
-    // Who stands still all the time ends no op.
-    const MOST: f64 = 0.999;
-    -(-share.clamp(0.0, MOST)).ln_1p()
-}
-
-fn worth_log(stalls: TargetStalls) -> Estimate {
-    let TargetStalls { share, share_half, .. } = stalls;
-    let (mid, low, high) = (share, share - share_half, share + share_half);
-    let [mid, low, high] = [mid, low, high].map(worth_log_of);
-    Estimate { mid, below: mid - low, above: high - mid }
 }
 
 /// Whether slow requests take more of the slow side's time over one connection than they would for a limit on requests in each stretch

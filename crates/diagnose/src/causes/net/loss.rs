@@ -6,17 +6,18 @@
 //! packet or a full queue costs a second, and a queue is not full for a single connection.
 //!
 //! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long and sends next to nothing
-//! again, and connects in time; where all of a server stands still at once, its longest requests are no lost packets'. A cap that drops what exceeds it loses packets too: it spares small responses.
+//! again, and connects in time; where all of a server stands still at once, its longest requests are no lost packets'. A cap that
+//! drops what exceeds it loses packets too: it spares small responses.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::counted::{Counted, share_of_phases};
 use crate::evidence::machines::Machines;
-use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
+use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls, worth_log_of};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::RANGE_1;
 use duel_model::web::{counter, phase};
-use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, format_duration_ns};
+use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, TargetStalls, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
@@ -164,11 +165,9 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
         );
         return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
     }
-    // Of a server that stands still TCP asks again as well, and a lost packet holds up one connection, not all at once.
-    let stands_still = gap.comparison.slow.stalls.filter(|stalls| {
-        let log = -(1.0 - stalls.share.clamp(0.0, 0.99)).ln();
-        stalls.count > 0 && log >= Flip::NOTEWORTHY * gap.comparison.log.mid
-    });
+    // TCP sends again to a server that stands still, too; and a lost packet holds up one connection, not all at once.
+    let is_worth_it = |stalls: &TargetStalls| worth_log_of(stalls.share) >= Flip::NOTEWORTHY * gap.comparison.log.mid;
+    let stands_still = gap.comparison.slow.stalls.filter(is_worth_it);
     if let Some(stalls) = stands_still {
         let text = format!(
             "{}, but {} stood still for all connections at once for {:.1} % of the time: what that delays others take for lost, and the \

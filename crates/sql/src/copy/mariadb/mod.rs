@@ -130,8 +130,8 @@ impl Maker for MariaDb {
     }
 
     fn removal(&self, left: &Path, _: &Runs, as_owner: &str) -> String {
-        // Whatever stands in the folder may be chosen by the owner.
-        // A number may have become another process's; with the file of the copy's settings in its command it is the copy's.
+        // Whatever stands in the folder may be chosen by the owner. The number in it may be another process's by now; the one
+        // with the copy's settings in its command is the copy's.
         let process = shell_word(&shown(&left.join("pid")));
         let settings = format!("--defaults-file={}", as_pattern(&shown(&left.join("settings"))));
         format!("{as_owner}pkill -KILL -F {process} -f -- {}; {}", shell_word(&settings), removal_of(left, as_owner))
