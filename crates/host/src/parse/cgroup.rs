@@ -157,7 +157,12 @@ pub(super) fn sample(lines: &Lines<'_>, readings: &mut Readings) {
         let found = lines.ending(file);
         deepest(&found).map(|(_, lines)| lines)
     };
-    if let Some(usage) = own("/cpuacct.usage") {
+    // Version 1 may keep the time in another tree than the quota: that of another group there is not what a quota left.
+    let usage = deepest(&lines.ending("/cpuacct.usage"));
+    if let Some((folder, usage)) = usage
+        && let Some((limited, _)) = deepest(&folders)
+        && group_of(folder, "cpuacct").is_some_and(|group| group_of(limited, "cpu") == Some(group))
+    {
         readings.count("cgroup.cpu_ns", usage.first().and_then(|line| number(line, 0)));
     }
     let memory = own("/memory.current").or_else(|| own("/memory.usage_in_bytes"));
@@ -179,6 +184,18 @@ pub(super) fn sample(lines: &Lines<'_>, readings: &mut Readings) {
             pressure(lines, &format!("cgroup.pressure.{subject}"), readings);
         }
     }
+}
+
+/// The group that a folder of version 1 is, below where this controller is mounted: `/sys/fs/cgroup/cpu,cpuacct/a/b` is `a/b`.
+fn group_of<'a>(folder: &'a str, controller: &str) -> Option<&'a str> {
+    let mut rest = folder;
+    while let Some((name, below)) = rest.split_once('/') {
+        if name.split(',').any(|mounted| mounted == controller) {
+            return Some(below);
+        }
+        rest = below;
+    }
+    rest.split(',').any(|mounted| mounted == controller).then_some("")
 }
 
 /// The server's own folder among those above it.
@@ -243,6 +260,18 @@ mod tests {
         assert_eq!((readings.counters["cgroup.throttled_periods"], readings.counters["cgroup.throttled_ns"]), (3, 70));
         assert_eq!((readings.counters["cgroup.cpu_ns"], readings.counters["cgroup.memory_limit_hits"]), (55, 4));
         assert_eq!(readings.gauges["cgroup.memory_bytes"], 4096.0);
+    }
+
+    #[test]
+    fn time_of_another_group_is_not_what_a_quota_left() {
+        let counted = |sample: &str| readings(sample).counters.get("cgroup.cpu_ns").copied();
+        let quota = "/sys/fs/cgroup/cpu/cpu.stat:nr_throttled 0\n/sys/fs/cgroup/cpu/q/cpu.stat:throttled_time 70\n";
+        assert_eq!(counted(&format!("{quota}/sys/fs/cgroup/cpuacct/cpuacct.usage:99\n")), None, "of the whole machine");
+        assert_eq!(counted(&format!("{quota}/sys/fs/cgroup/cpuacct/other/cpuacct.usage:99\n")), None);
+        assert_eq!(counted(&format!("{quota}/sys/fs/cgroup/cpuacct/q/cpuacct.usage:9\n")), Some(9));
+        let mounted_together = "/sys/fs/cgroup/cpu,cpuacct/q/r/cpu.stat:throttled_time 70\n\
+                                /sys/fs/cgroup/cpu,cpuacct/q/r/cpuacct.usage:9\n";
+        assert_eq!(counted(mounted_together), Some(9));
     }
 
     #[test]
