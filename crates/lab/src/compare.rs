@@ -6,14 +6,12 @@ use crate::hosts::Hosts;
 use crate::pulse::Pulses;
 use crate::restart::Restarts;
 use crate::rounds::{self, FirstStart};
+use crate::turns::{OPS_PER_TURN, slot_in_turns_ns, turns_of};
 use crate::waiting;
 use crate::watch::Watcher;
 use crate::{LabError, kinds};
-use duel_model::{
-    Distribution, Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally,
-};
+use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
 use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
-use std::collections::BTreeMap;
 
 /// Shortest slot. Hiccups of some milliseconds must be small against it; below that, many short slots tell more than few
 /// long ones: neighbours are closer in time, so that more of what disturbs them is common to both, and there are more
@@ -22,20 +20,6 @@ const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
 /// Ops that a connection should carry in a slot: cutting off the last one then moves a rate by a few percent at most,
 /// and equally for all.
 const OPS_PER_SLOT: u64 = 10;
-/// Shortest turn of a slot: to begin and to end one takes up to a millisecond, in which nothing is measured.
-const SHORTEST_TURN_NS: Nanos = 10 * MILLISECOND_NS;
-/// Ops that a connection should carry in a turn. While the last ones end, lanes rest that have ended theirs: two servers that do as much, one
-/// in ops of equal length and one in ops that scatter like an exponential distribution, differ by 1.6 % for that. And one op in so many
-/// is the first of a turn, for which the server had rested: no more than the 99th percentile leaves out.
-const OPS_PER_TURN: u64 = 100;
-/// Turns that a slot should have: of four one may be disturbed, and the Hodges-Lehmann estimate is still among the others.
-const FEWEST_TURNS: u64 = 5;
-/// Shortest slot that is run in turns.
-const SHORTEST_SLOT_IN_TURNS_NS: Nanos = 100 * MILLISECOND_NS;
-/// Most turns of a slot, however long it is.
-const MOST_TURNS: u64 = 64;
-/// Ops longer than a turn that may be under way, on average, when one ends.
-const MOST_SLOW_OPS: f64 = 0.1;
 /// Pairs of slots that the time is divided for.
 const PAIRS_WANTED: u64 = 12;
 /// Most slots that a run is divided into.
@@ -90,14 +74,14 @@ pub(crate) fn run(
     let op_ns = typical_op_ns + bench.think_ns();
     let in_turns_ns = plan.compare.slot_ns.unwrap_or_else(|| {
         let affordable_ns = left_ns / (PAIRS_WANTED * bench.targets() as u64);
-        let wanted_ns = (FEWEST_TURNS * turn_ns(op_ns)).clamp(SHORTEST_SLOT_IN_TURNS_NS, 2 * SHORTEST_SLOT_NS);
-        wanted_ns.max(left_ns / MOST_SLOTS).min(affordable_ns)
+        slot_in_turns_ns(op_ns, OPS_PER_TURN).max(left_ns / MOST_SLOTS).min(affordable_ns)
     });
     let warm_up = run.slots.iter().map(|slot| (slot.target, &slot.tally.service));
-    let (turns, slot_ns) = match may_take_turns.then(|| turns_of(in_turns_ns, op_ns, warm_up, bench.lanes())) {
-        None | Some(1) => (1, slot_ns),
-        Some(turns) => (turns, in_turns_ns),
-    };
+    let (turns, slot_ns) =
+        match may_take_turns.then(|| turns_of(in_turns_ns, op_ns, OPS_PER_TURN, warm_up, bench.lanes())) {
+            None | Some(1) => (1, slot_ns),
+            Some(turns) => (turns, in_turns_ns),
+        };
     let renews = leaves_pairs_to_renew(slot_ns, typical_op_ns, left_ns, plan);
     if !renews && bench.keeps_lanes() {
         run.doubts.push(kept_lanes(plan));
@@ -160,38 +144,6 @@ fn kept_lanes(plan: &Plan) -> Doubt {
         lane.many, lane.one
     );
     Doubt { id: DoubtId::ShortSlots, target: None, text }
-}
-
-/// Length of a turn, where an op takes so long.
-fn turn_ns(op_ns: Nanos) -> Nanos {
-    (OPS_PER_TURN * op_ns).max(SHORTEST_TURN_NS)
-}
-
-/// In how many turns a slot of this length is run, where an op takes so long, and `warm_up` has shown these service
-/// times of targets.
-///
-/// In one go where there would be fewer than [`FEWEST_TURNS`], which say too little of what is typical; and where some ops of a target
-/// take longer than a turn is meant to last, and one of them is likely to be under way on some lane when a turn ends: a turn waits
-/// for its last ops, and waiting would take more time than load.
-fn turns_of<'a>(
-    slot_ns: Nanos,
-    op_ns: Nanos,
-    warm_up: impl IntoIterator<Item = (usize, &'a Distribution)>,
-    lanes: u32,
-) -> u32 {
-    let turns = (slot_ns / turn_ns(op_ns)).min(MOST_TURNS);
-    if turns < FEWEST_TURNS {
-        return 1;
-    }
-    // Of each target by itself: one whose ops are slow is loaded for as long as the others, and ends as few ops as it can.
-    let mut service: BTreeMap<usize, Distribution> = BTreeMap::new();
-    warm_up.into_iter().for_each(|(target, took)| service.entry(target).or_default().merge(took));
-    let under_way = |service: &Distribution| {
-        let slow = service.buckets().iter().filter(|(value_ns, _)| *value_ns > slot_ns / turns);
-        let slow_ns: f64 = slow.map(|(value_ns, count)| *value_ns as f64 * *count as f64).sum();
-        f64::from(lanes) * slow_ns / (service.sum_ns as f64).max(1.0)
-    };
-    if service.values().any(|service| under_way(service) > MOST_SLOW_OPS) { 1 } else { turns as u32 }
 }
 
 /// In an open loop a slot has to hold some ops, or it has no median; and constant arrivals are cut between two of them,
@@ -352,20 +304,5 @@ mod tests {
         assert_eq!(whole_periods_ns(150 * MILLISECOND_NS, open(1_000.0)), 150 * MILLISECOND_NS);
         assert_eq!(whole_periods_ns(150 * MILLISECOND_NS, open(333.0)), 150_150_150);
         assert_eq!(whole_periods_ns(150 * MILLISECOND_NS, LoopKind::Closed { think_ns: 0 }), 150 * MILLISECOND_NS);
-    }
-
-    #[test]
-    fn slots_are_run_in_turns_where_no_turn_waits_for_long() {
-        let ms = MILLISECOND_NS;
-        // A lane that is busy with ops of 100 µs for 9.7 s of 10 s, and with one of 300 ms in the rest.
-        let steady = Distribution::from_values(std::iter::repeat_n(ms / 10, 100_000));
-        let stalls = Distribution::from_values(std::iter::repeat_n(ms / 10, 97_000).chain([300 * ms]));
-        let turns = |warm_up: &[&Distribution]| turns_of(100 * ms, ms / 10, (0..).zip(warm_up.iter().copied()), 10);
-        assert_eq!(turns(&[&steady, &steady]), 10);
-        // Of ten lanes 0.3 are busy with a slow op, whatever the other targets do.
-        assert_eq!(turns(&[&steady, &stalls]), 1);
-        assert_eq!(turns(&[&steady, &stalls, &steady, &steady, &steady]), 1);
-        // Turns of 25 ms: four of them.
-        assert_eq!(turns_of(100 * ms, ms / 4, [(0, &steady)], 10), 1);
     }
 }

@@ -6,6 +6,7 @@ use crate::blocks::{Around, BlockSchedule, Next, Unread, blocks};
 use crate::held::{self, Known};
 use crate::hosts::Hosts;
 use crate::route::Route;
+use crate::turns::{OPS_PER_TURN, OPS_PER_TURN_ALONE, slot_in_turns_ns, turns_of};
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::{Searching, Watcher};
 use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
@@ -259,17 +260,31 @@ impl Lab {
         let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
         let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
         let by_whole = site.known.by_whole();
-        // Pauses that go on while another target has its turn count by the length of turns.
-        let rhythm = site.rhythm.filter(|rhythm| {
-            !by_whole.is_empty() && !probe.reads_hosts && OPS_PER_SLOT * slowest_op_ns <= rhythm.turn_ns as f64
-        });
+        let (turns, slot_ns) = match site.rhythm {
+            // Pauses that go on while another target has its turn count by the length of turns.
+            Some(rhythm)
+                if !by_whole.is_empty()
+                    && !probe.reads_hosts
+                    && OPS_PER_SLOT * slowest_op_ns <= rhythm.turn_ns as f64 =>
+            {
+                (rhythm.turns, rhythm.turn_ns * Nanos::from(rhythm.turns))
+            }
+            _ => {
+                let trials = seen.slots.iter().map(|slot| (slot.target, &slot.tally.service));
+                let op_ns = slowest_op_ns as Nanos + bench.think_ns();
+                let ops = if bench.lanes() == 1 { OPS_PER_TURN_ALONE } else { OPS_PER_TURN };
+                let in_turns_ns = slot_in_turns_ns(op_ns, ops).min(affordable_ns);
+                let may_take_turns = !probe.reads_hosts && kinds::of(&plan.workload).takes_turns();
+                match may_take_turns.then(|| turns_of(in_turns_ns, op_ns, ops, trials, bench.lanes())) {
+                    None | Some(1) => (1, probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns)),
+                    Some(turns) => (turns, in_turns_ns),
+                }
+            }
+        };
         let schedule = BlockSchedule {
-            turns: rhythm.map_or(1, |rhythm| rhythm.turns),
+            turns,
             role,
-            slot_ns: rhythm.map_or_else(
-                || probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns),
-                |rhythm| rhythm.turn_ns * Nanos::from(rhythm.turns),
-            ),
+            slot_ns,
             by_whole,
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,
