@@ -283,11 +283,14 @@ pub(crate) struct Told {
     pub(crate) further: Vec<Evidence>,
 }
 
-/// The standing of a cause whose flip was made and did not move the gap beyond doubt, in the sentence that says so.
+/// The standing of a cause whose flip was made and did not move the gap beyond doubt, in the sentence that says so. Where a longer look
+/// would tell and there is time for it, that is wanted.
 pub(crate) fn did_not_move(gap: &Gap<'_>, flip: &Flip<'_>) -> Standing {
     let text = gap.tell_flip(flip);
     if flip.is_negligible() {
         Standing::RuledOut(gap.evidence(&flip.view, text))
+    } else if let Some(longer) = gap.longer(flip) {
+        Standing::Wants(vec![longer])
     } else {
         Standing::Undecided(gap.evidence(&flip.view, format!("{text}: that leaves open whether it matters")))
     }

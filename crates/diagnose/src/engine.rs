@@ -153,6 +153,8 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standi
 fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
     const PLACING: f64 = 0.25;
     const LAST: f64 = 0.3;
+    /// A probe that is made once more comes after all that were not made yet.
+    const LONGER: f64 = 0.01;
     /// A cause is as good as found, and the answer may end the search.
     const CONTROL: f64 = 1e3;
     let mut wanted: Vec<(Probe, f64)> = Vec::new();
@@ -178,7 +180,11 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
                         true => 1.0,
                         false => PLACING,
                     };
-                    let weight = |probe: &Probe| if probe.id == AGAIN.id(trial.gap.mode) { CONTROL } else { usual };
+                    let weight = |probe: &Probe| match () {
+                        () if probe.id == AGAIN.id(trial.gap.mode) => CONTROL,
+                        () if Kind::is_longer(&probe.id) => LONGER,
+                        () => usual,
+                    };
                     if let Standing::Wants(probes) = standing {
                         probes.iter().for_each(|probe| want(probe, weight(probe)));
                     }

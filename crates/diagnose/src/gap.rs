@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::path::Path;
-use crate::probes::{AGAIN, ALONE, CLOSED, HOSTS, Kind, LENS, Mode, is_https};
+use crate::probes::{AGAIN, ALONE, CLOSED, HOSTS, Kind, LENS, LONGER, Mode, is_https};
 use crate::repeat;
 use duel_model::web::phase;
 use duel_model::{
@@ -210,8 +210,14 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// What this probe showed of the pair.
+    /// What this probe showed of the pair. Where it was made once more, the longer one counts, if it tells anything.
     pub(crate) fn look(&self, kind: Kind) -> Look<'a> {
+        if let Some(longer) = kind.longer()
+            && self.case.outcome(&longer.id(self.mode)).is_some()
+            && let Look::Shown(view) = self.look(longer)
+        {
+            return Look::Shown(view);
+        }
         let id = kind.id(self.mode);
         let Some(outcome) = self.case.outcome(&id) else {
             return match kind.possible(&self.case) {
@@ -318,6 +324,19 @@ impl<'a> Gap<'a> {
             Reference::Missing(why) => return FlipLook::Missing(why.clone()),
         };
         self.flip_against(kind, reference, self.mode)
+    }
+
+    /// The same probe made longer, where a flip leaves open whether it matters, there is time for it, and an interval that is as much
+    /// narrower would tell.
+    pub(crate) fn longer(&self, flip: &Flip<'_>) -> Option<Probe> {
+        let longer = flip.kind.longer()?;
+        // What it shows is shown already.
+        self.case.outcome(&longer.id(self.mode)).is_none().then_some(())?;
+        let probe = longer.probe(&self.case, self.mode);
+        let narrower = flip.view.narrower((LONGER as f64).sqrt());
+        let would_be = Flip::new(flip.kind, self.known_reference()?, narrower)?;
+        let would_tell = would_be.moved() || would_be.is_negligible();
+        (would_tell && probe.budget_ns <= self.case.budget_left_ns).then_some(probe)
     }
 
     /// What this probe did to the gap that shows in `reference`, with as many connections as it was made with.
@@ -600,6 +619,12 @@ impl<'a> View<'a> {
 
     pub(crate) fn connections(&self) -> Option<u32> {
         self.connections
+    }
+
+    /// The same with an interval so many times narrower.
+    fn narrower(&self, times: f64) -> Self {
+        let Estimate { mid, below, above } = self.log;
+        Self { log: Estimate { mid, below: below / times, above: above / times }, ..self.clone() }
     }
 
     /// `over 8 connections`, or `streams`, whichever a lane of this plan is; `in 8 threads`.

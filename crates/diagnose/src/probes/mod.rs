@@ -62,7 +62,14 @@ pub(crate) struct Kind {
     number: usize,
     /// The fact that tells the setting of a database that it is about, where it is about one.
     setting: Option<&'static str>,
+    /// Made once more, for [`LONGER`] times as long.
+    is_longer: bool,
 }
+
+/// How many times as long a probe takes that is made once more, since its first interval was too wide to tell anything. It is judged
+/// by itself: who looks again because of what he saw and then counts both would see what he looks for too often.
+pub(crate) const LONGER: u64 = 3;
+const LONGER_END: &str = "-longer";
 
 /// What is to be known of a probe.
 #[derive(Clone, Copy)]
@@ -181,14 +188,14 @@ fn refuse(when: bool, why: &str) -> Result<(), String> {
 
 impl PartialEq for Kind {
     fn eq(&self, other: &Self) -> bool {
-        let all = |kind: &Self| (kind.entry.id, kind.entry.twin, kind.number, kind.setting);
+        let all = |kind: &Self| (kind.entry.id, kind.entry.twin, kind.number, kind.setting, kind.is_longer);
         all(self) == all(other)
     }
 }
 
 impl Kind {
     const fn new(entry: &'static Entry) -> Self {
-        Self { entry, number: 0, setting: None }
+        Self { entry, number: 0, setting: None, is_longer: false }
     }
 
     /// The one about this target, or with so many connections.
@@ -199,6 +206,17 @@ impl Kind {
     /// The one about the setting that this fact tells.
     pub(crate) const fn with_setting(self, fact: &'static str) -> Self {
         Self { setting: Some(fact), ..self }
+    }
+
+    /// The same, made once more and longer; `None` where it is that already, or starts servers.
+    pub(crate) fn longer(self) -> Option<Self> {
+        let can_be = !self.is_longer && self.entry.twin.is_none() && !self.entry.is_copy;
+        can_be.then_some(Self { is_longer: true, ..self })
+    }
+
+    /// Whether this is the id of a probe that is made once more.
+    pub(crate) fn is_longer(id: &str) -> bool {
+        id.trim_end_matches("-loaded").ends_with(LONGER_END)
     }
 
     /// How ties between equally valuable probes are broken.
@@ -216,6 +234,9 @@ impl Kind {
         }
         if let Some(change) = self.entry.twin {
             id = format!("{id}-{}", change.id());
+        }
+        if self.is_longer {
+            id.push_str(LONGER_END);
         }
         match (mode, self.entry.load) {
             (Mode::Loaded, Load::OfGap) => format!("{id}-loaded"),
@@ -246,15 +267,16 @@ impl Kind {
         let settings = settings::values(self.entry.sets, case);
         let mut variation = Variation { connections, settings, ..Variation::default() };
         (self.entry.varies)(self, case, &mut variation);
+        let once_ns = match self.entry.budget {
+            Budget::ByOps => by_ops_ns,
+            Budget::AtLeast(ns) => by_ops_ns.max(ns),
+            Budget::Fixed(ns) => ns,
+        };
         Probe {
             id: self.id(mode),
             question: self.entry.question.to_owned(),
             variation,
-            budget_ns: match self.entry.budget {
-                Budget::ByOps => by_ops_ns,
-                Budget::AtLeast(ns) => by_ops_ns.max(ns),
-                Budget::Fixed(ns) => ns,
-            },
+            budget_ns: if self.is_longer { LONGER * once_ns } else { once_ns },
             reads_hosts: reads == Reads::Hosts,
             lens_of: (reads == Reads::Lens).then_some(self.number),
             below: self.entry.below,

@@ -620,9 +620,16 @@ impl World {
     }
 
     fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
-        if let Some((_, other)) = self.elsewhere.iter().find(|(id, _)| *id == probe.id) {
-            return other.answer(probe, dice);
+        let once = probe.id.replace("-longer", "");
+        let seen = self.elsewhere.iter().find_map(|(id, other)| (*id == once).then_some(other)).unwrap_or(self);
+        if once == probe.id {
+            return seen.answer_once(probe, dice);
         }
+        // As much narrower as three times the slots make it.
+        World { noise: seen.noise / 3f64.sqrt(), ..seen.clone() }.answer_once(probe, dice)
+    }
+
+    fn answer_once(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
         if let Some(later) = &self.later {
             return later.answer(probe, dice);
         }
