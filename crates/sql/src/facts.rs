@@ -3,6 +3,7 @@
 use crate::address::System;
 use crate::copy;
 use crate::database::Database;
+use crate::failure;
 use crate::mysql::facts as mysql;
 use crate::schema::{COPY_BYTES, MAY_COPY_WITH, MAY_SET, SET};
 use crate::wire::SqlFailure;
@@ -76,6 +77,12 @@ const MARIADB_SET: &str = "SELECT concat(lower(variable_name), '=', coalesce(glo
      AND lower(variable_name) NOT REGEXP '(_file|_dir|dir|_path|socket|port|bind_address|server_id|hostname|basedir|_error|ssl|_domain_id)' \
      ORDER BY 1";
 
+/// The same of MySQL, whose table tells how each was set last, in whatever session.
+const MYSQL_SET: &str = "SELECT concat(lower(variable_name), '=', coalesce(variable_value, '')) FROM performance_schema.variables_info \
+     JOIN performance_schema.global_variables USING (variable_name) WHERE variable_source <> 'COMPILED' \
+     AND lower(variable_name) NOT REGEXP '(_file|_dir|dir|_path|socket|port|bind_address|server_id|hostname|basedir|_error|ssl|_domain_id)' \
+     ORDER BY 1";
+
 /// Settings in which it is not as it was built; `None` where it does not tell.
 fn set(database: &mut Database, ask: &str) -> Option<Vec<String>> {
     let rows = database.rows(ask).ok()?;
@@ -93,7 +100,7 @@ const POSTGRES_MAY_START_WITH: &str = "SELECT name FROM pg_settings WHERE contex
 /// The same of MariaDB, of those that it is started with under the same name. The size of its pages is one of the data. MySQL does not tell.
 const MARIADB_MAY_START_WITH: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
                                       WHERE command_line_argument IS NOT NULL AND variable_name <> 'innodb_page_size'";
-/// MySQL does not tell which of its variables a session has of its own; MariaDB does.
+/// MariaDB tells which of its variables a session has of its own.
 const MARIADB_MAY_SET: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
                                WHERE variable_scope = 'SESSION' AND read_only = 'NO'";
 
@@ -103,6 +110,19 @@ fn may_set(database: &mut Database, ask: &str, settings: &[(&str, &str)]) -> Opt
     let may: Vec<&str> = rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
     let held = settings.iter().filter(|(_, setting)| may.contains(setting));
     Some(held.map(|(fact, setting)| format!("{fact}={setting}")).collect())
+}
+
+/// The same of MySQL, which has no list of them before 9: of others it says that a session has none of its own.
+fn mysql_may_set(database: &mut Database) -> Option<Vec<String>> {
+    let mut may = Vec::new();
+    for (fact, setting) in mysql::SETTINGS {
+        match database.rows(&format!("SELECT @@SESSION.{setting}")) {
+            Ok(_) => may.push(format!("{fact}={setting}")),
+            Err(why) if why.kind == failure::ERROR => {}
+            Err(_) => return None,
+        }
+    }
+    Some(may)
 }
 
 /// Says which settings a private copy of the server may be started with, and how large one is: of PostgreSQL and MariaDB on this machine.
@@ -150,13 +170,9 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             facts.note(SET, set(database, POSTGRES_SET));
         }
         System::Mysql => {
-            note(
-                "sql.server",
-                database.text("SELECT version()")?.map(|version| {
-                    let is_maria = version.to_lowercase().contains("mariadb");
-                    if is_maria { version } else { format!("MySQL {version}") }
-                }),
-            );
+            let version = database.text("SELECT version()")?;
+            let is_maria = version.as_ref().is_some_and(|version| version.to_lowercase().contains("mariadb"));
+            note("sql.server", version.map(|version| if is_maria { version } else { format!("MySQL {version}") }));
             mysql::note_settings(&database.rows(&mysql::ask_settings())?, &mut facts);
             mysql::note_counted(&database.rows(&mysql::ask_counted())?, &mut facts);
             if tables > 0 {
@@ -172,8 +188,12 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
                     bytes.and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0),
                 );
             }
-            facts.note(MAY_SET, may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS));
-            facts.note(SET, set(database, MARIADB_SET));
+            let may = match is_maria {
+                true => may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS),
+                false => mysql_may_set(database),
+            };
+            facts.note(MAY_SET, may);
+            facts.note(SET, set(database, if is_maria { MARIADB_SET } else { MYSQL_SET }));
         }
         System::Sqlite => {
             note("sql.server", database.text("SELECT sqlite_version()")?.map(|version| format!("SQLite {version}")));

@@ -65,8 +65,8 @@ pub(super) struct Standing {
     has_all: [bool; 2],
     /// What the server does not tell, and how it would.
     not_told: Vec<String>,
-    /// MariaDB sums up prepared statements under no text.
-    knows_texts_alone: bool,
+    /// MariaDB, and MySQL before 9, sum up prepared statements under no text.
+    may_know_texts_alone: bool,
 }
 
 /// What is summed of a statement or of a wait. What a server does not tell is not known.
@@ -121,10 +121,8 @@ impl Standing {
             return;
         };
         self.has_all[0] = rows.len() < MOST_ASKED;
-        self.statements = sums(&rows, |text| own.0.get(&alike(text)).cloned());
-        let version = client.rows("SELECT version()").ok();
-        self.knows_texts_alone =
-            version.as_ref().and_then(first).is_some_and(|version| version.to_lowercase().contains("mariadb"));
+        self.statements = sums(&rows, |text| own.0.get(&alike(executed(text))).cloned());
+        self.may_know_texts_alone = true;
         if let Ok(rows) = client.rows(&format!("{MYSQL_WAITS} {MOST_ASKED}")) {
             self.has_all[1] = rows.len() < MOST_ASKED;
             self.waits = sums(&rows, |event| Some(sanitize_line(event.strip_prefix("wait/").unwrap_or(event))));
@@ -171,9 +169,9 @@ impl Standing {
         }
         let mut not_told = self.not_told.clone();
         let is_told = |name: &String| name.starts_with(STATEMENT) && !name.ends_with(".COMMIT");
-        if self.knows_texts_alone && !facts.0.keys().any(is_told) {
+        if self.may_know_texts_alone && !facts.0.keys().any(is_told) {
             not_told.push(
-                "the times of prepared statements, which MariaDB sums up under no text (--prepared=off)".to_owned(),
+                "the times of prepared statements, which this server sums up under no text (--prepared=off)".to_owned(),
             );
         }
         facts.note(NOT_TOLD, Some(not_told));
@@ -281,6 +279,11 @@ fn io(rows: &Rows) -> BTreeMap<String, [u64; 4]> {
     rows.iter().filter_map(of_row).collect()
 }
 
+/// What was prepared, of a digest's text: MySQL puts a word in front of it from 9 on.
+fn executed(text: &str) -> &str {
+    text.strip_prefix("EXECUTE ").unwrap_or(text)
+}
+
 /// A statement's text without what servers change in it: spaces, capitals, quotes of names, values and their numbers, and how many
 /// values a list has.
 fn alike(text: &str) -> String {
@@ -330,8 +333,13 @@ mod tests {
             ("SELECT DISTINCT c FROM t ORDER BY c", "SELECT DISTINCTROW `c` FROM `t` ORDER BY `c` "),
             ("SELECT id FROM t WHERE k IN (?, ?, ?)", "SELECT `id` FROM `t` WHERE `k` IN (...) "),
             ("SELECT 'it''s', 1.5 FROM t2 LIMIT 10;", "SELECT $1, $2 FROM t2 LIMIT $3"),
+            // Prepared, by MySQL 9.7.
+            (
+                "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c",
+                "EXECUTE SELECT DISTINCTROW `c` FROM `sbtest1` WHERE `id` BETWEEN ? AND ? ORDER BY `c`",
+            ),
         ] {
-            assert_eq!(alike(ours), alike(theirs), "{ours}");
+            assert_eq!(alike(ours), alike(executed(theirs)), "{ours}");
         }
         assert_ne!(alike("SELECT c FROM sbtest1 WHERE id=?"), alike("SELECT c FROM sbtest2 WHERE id=?"));
         assert_ne!(alike("SELECT a FROM t"), alike("SELECT b FROM t"));
