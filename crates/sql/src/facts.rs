@@ -85,7 +85,7 @@ const MYSQL_SET: &str = "SELECT concat(lower(variable_name), '=', coalesce(varia
 
 /// Settings in which it is not as it was built; `None` where it does not tell.
 fn set(database: &mut Database, ask: &str) -> Option<Vec<String>> {
-    let rows = database.rows(ask).ok()?;
+    let rows = database.ask_server(ask).ok()?;
     let set: Vec<String> =
         rows.into_iter().filter_map(|row| row.into_iter().next()?).map(|text| sanitize_line(&text)).collect();
     // Never none: that it has no such settings is known, too.
@@ -106,7 +106,7 @@ const MARIADB_MAY_SET: &str = "SELECT lower(variable_name) FROM information_sche
 
 /// Of these settings those that a session may change; `None` where the server does not tell.
 fn may_set(database: &mut Database, ask: &str, settings: &[(&str, &str)]) -> Option<Vec<String>> {
-    let rows = database.rows(ask).ok()?;
+    let rows = database.ask_server(ask).ok()?;
     let may: Vec<&str> = rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
     let held = settings.iter().filter(|(_, setting)| may.contains(setting));
     Some(held.map(|(fact, setting)| format!("{fact}={setting}")).collect())
@@ -133,7 +133,7 @@ pub(crate) fn note_copy(database: &mut Database, facts: &mut Facts) {
         System::Sqlite => return,
     };
     let may = may_set(database, ask, settings);
-    let folder = database.text(folder).ok().flatten();
+    let folder = database.server_text(folder).ok().flatten();
     let bytes = folder.and_then(|folder| copy::bytes(database, Path::new(&folder)).ok().flatten());
     // MariaDB's data folder tells it, to root and the server's own user: nobody else can copy it either.
     let may = may.filter(|_| bytes.is_some() || database.system() == System::Postgres);
@@ -153,18 +153,21 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
     };
     match database.system() {
         System::Postgres => {
-            let version = database.text("SHOW server_version")?;
+            let version = database.server_text("SHOW server_version")?;
             note("sql.server", version.map(|version| format!("PostgreSQL {version}")));
             let names: Vec<String> =
                 POSTGRES.iter().map(|(_, setting)| format!("current_setting('{setting}', true)")).collect();
-            let values = database.rows(&format!("SELECT {}", names.join(", ")))?.into_iter().next().unwrap_or_default();
+            let values = database.ask_server(&format!("SELECT {}", names.join(", ")))?;
+            let values = values.into_iter().next().unwrap_or_default();
             for ((name, _), value) in POSTGRES.iter().zip(values) {
                 note(name, value);
             }
             if tables > 0 {
-                let size = |table: u32| format!("pg_total_relation_size('sbtest{}')", table + 1);
+                // Which tables these are, the session's own path says.
+                let size = |table: u32| format!("pg_catalog.pg_total_relation_size('sbtest{}')", table + 1);
                 let sizes: Vec<String> = (0..tables).map(size).collect();
-                note("sql.tables_bytes", database.text(&format!("SELECT {}", sizes.join(" + ")))?);
+                let sum = sizes.join(" OPERATOR(pg_catalog.+) ");
+                note("sql.tables_bytes", database.text(&format!("SELECT {sum}"))?);
             }
             facts.note(MAY_SET, may_set(database, POSTGRES_MAY_SET, &POSTGRES));
             facts.note(SET, set(database, POSTGRES_SET));

@@ -99,11 +99,11 @@ impl Standing {
             }
             Err(why) => self.not_told.push(format!("pg_stat_statements, the times of each statement ({why})")),
         }
-        match client.rows(POSTGRES_IO) {
+        match client.ask_server(POSTGRES_IO) {
             Ok(rows) => self.io = io(&rows),
             Err(_) => self.not_told.push("pg_stat_io, reads and writes by purpose (from PostgreSQL 16 on)".to_owned()),
         }
-        if client.rows("SHOW track_io_timing").ok().is_some_and(|rows| first(&rows) == Some("off")) {
+        if client.ask_server("SHOW track_io_timing").ok().is_some_and(|rows| first(&rows) == Some("off")) {
             self.not_told.push("how long reads take (track_io_timing = on)".to_owned());
         }
     }
@@ -223,7 +223,7 @@ fn note(facts: &mut Facts, about: &str, name: &str, told: String) {
 fn postgres_statements(client: &mut Client) -> Result<Rows, &'static str> {
     const HOW: &str =
         "shared_preload_libraries = 'pg_stat_statements', a restart, and CREATE EXTENSION pg_stat_statements";
-    let place = client.rows(POSTGRES_PLACE).map_err(|_| HOW)?;
+    let place = client.ask_server(POSTGRES_PLACE).map_err(|_| HOW)?;
     let place = first(&place).ok_or(HOW)?;
     for time in POSTGRES_TIMES {
         let ask = format!(
@@ -232,7 +232,7 @@ fn postgres_statements(client: &mut Client) -> Result<Rows, &'static str> {
              AND userid = (SELECT oid FROM pg_roles WHERE rolname = current_user) \
              ORDER BY calls DESC LIMIT {MOST_ASKED}"
         );
-        match client.rows(&ask) {
+        match client.ask_server(&ask) {
             Ok(rows) => return Ok(rows),
             // Another version's column, or the library is not loaded.
             Err(SqlFailure { kind, .. }) if kind == failure::ERROR => {}
