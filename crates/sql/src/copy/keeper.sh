@@ -61,6 +61,8 @@ finish() {
     # Whatever was started in that very moment.
     trap '' TERM
     kill -TERM 0
+    # Nobody is left behind the one that is waited for.
+    wait
     gone || { sleep 1; gone; }
 }
 
