@@ -113,7 +113,7 @@ fn may_set(database: &mut Database, ask: &str, settings: &[(&str, &str)]) -> Opt
 }
 
 /// The same of MySQL, which has no list of them before 9: of others it says that a session has none of its own.
-fn mysql_may_set(database: &mut Database) -> Option<Vec<String>> {
+pub(crate) fn mysql_may_set(database: &mut Database) -> Option<Vec<String>> {
     let mut may = Vec::new();
     for (fact, setting) in mysql::SETTINGS {
         match database.rows(&format!("SELECT @@SESSION.{setting}")) {
