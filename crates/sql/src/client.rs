@@ -1,5 +1,6 @@
 //! A connection that waits for its answers: for what is done before and after load.
 
+use crate::address::System;
 use crate::connection::{Connection, Server};
 use crate::failure;
 use crate::link::{End, Sent};
@@ -14,6 +15,9 @@ const MOST_ROWS: usize = 10_000;
 /// Bytes that are kept of an answer, at most.
 const MOST_ANSWER_BYTES: usize = 4 << 20;
 const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// What stands in front of a question about a server itself: with it, it is one transaction, and the setting ends with that.
+const OWN_NAMES: &str = "SET LOCAL search_path TO pg_catalog, pg_temp; ";
 
 /// Rows as texts; NULL is `None`.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;
@@ -83,6 +87,16 @@ impl Client {
         let answer = self.ask(sql);
         self.connection.wire().want_rows(false);
         answer.map(|(rows, _)| rows)
+    }
+
+    /// Asks a server about itself. Names mean its own functions, operators and tables, whatever the database's owner has called so,
+    /// who would have it run with the rights of the session's user. A setting of the whole session would be another client's, too,
+    /// where both come through one pool.
+    pub(crate) fn ask_server(&mut self, sql: &str) -> Result<Rows, SqlFailure> {
+        match self.server.system {
+            System::Postgres => self.rows(&format!("{OWN_NAMES}{sql}")),
+            System::Mysql | System::Sqlite => self.rows(sql),
+        }
     }
 
     /// Executes a statement and answers how many rows it changed.

@@ -96,6 +96,7 @@ impl Server {
             database: server.database.clone(),
             tls: ask,
             is_local,
+            is_socket: matches!(server.place, Place::Unix(_)),
         };
         Ok(Self { system: server.system, ends, login, tls })
     }

@@ -30,6 +30,19 @@ impl Database {
         }
     }
 
+    /// Asks about the server itself, by [`Client::ask_server`], or about SQLite.
+    pub(crate) fn ask_server(&mut self, sql: &str) -> Result<Rows, SqlFailure> {
+        match self {
+            Self::Server(client, _) => client.ask_server(sql),
+            Self::File(_) => self.rows(sql),
+        }
+    }
+
+    /// The first value of the first row of what is asked about the server itself, as a text.
+    pub(crate) fn server_text(&mut self, sql: &str) -> Result<Option<String>, SqlFailure> {
+        Ok(self.ask_server(sql)?.into_iter().next().and_then(|row| row.into_iter().next()?))
+    }
+
     /// The first value of the first row, as a whole number.
     pub(crate) fn number(&mut self, sql: &str) -> Result<Option<i64>, SqlFailure> {
         Ok(self.rows(sql)?.first().and_then(|row| row.first()?.as_ref()?.trim().parse().ok()))

@@ -3,6 +3,7 @@
 use crate::address::System;
 use crate::copy;
 use crate::database::Database;
+use crate::failure;
 use crate::mysql::facts as mysql;
 use crate::schema::{COPY_BYTES, MAY_COPY_WITH, MAY_SET, SET};
 use crate::wire::SqlFailure;
@@ -76,9 +77,15 @@ const MARIADB_SET: &str = "SELECT concat(lower(variable_name), '=', coalesce(glo
      AND lower(variable_name) NOT REGEXP '(_file|_dir|dir|_path|socket|port|bind_address|server_id|hostname|basedir|_error|ssl|_domain_id)' \
      ORDER BY 1";
 
+/// The same of MySQL, whose table tells how each was set last, in whatever session.
+const MYSQL_SET: &str = "SELECT concat(lower(variable_name), '=', coalesce(variable_value, '')) FROM performance_schema.variables_info \
+     JOIN performance_schema.global_variables USING (variable_name) WHERE variable_source <> 'COMPILED' \
+     AND lower(variable_name) NOT REGEXP '(_file|_dir|dir|_path|socket|port|bind_address|server_id|hostname|basedir|_error|ssl|_domain_id)' \
+     ORDER BY 1";
+
 /// Settings in which it is not as it was built; `None` where it does not tell.
 fn set(database: &mut Database, ask: &str) -> Option<Vec<String>> {
-    let rows = database.rows(ask).ok()?;
+    let rows = database.ask_server(ask).ok()?;
     let set: Vec<String> =
         rows.into_iter().filter_map(|row| row.into_iter().next()?).map(|text| sanitize_line(&text)).collect();
     // Never none: that it has no such settings is known, too.
@@ -93,16 +100,29 @@ const POSTGRES_MAY_START_WITH: &str = "SELECT name FROM pg_settings WHERE contex
 /// The same of MariaDB, of those that it is started with under the same name. The size of its pages is one of the data. MySQL does not tell.
 const MARIADB_MAY_START_WITH: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
                                       WHERE command_line_argument IS NOT NULL AND variable_name <> 'innodb_page_size'";
-/// MySQL does not tell which of its variables a session has of its own; MariaDB does.
+/// MariaDB tells which of its variables a session has of its own.
 const MARIADB_MAY_SET: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
                                WHERE variable_scope = 'SESSION' AND read_only = 'NO'";
 
 /// Of these settings those that a session may change; `None` where the server does not tell.
 fn may_set(database: &mut Database, ask: &str, settings: &[(&str, &str)]) -> Option<Vec<String>> {
-    let rows = database.rows(ask).ok()?;
+    let rows = database.ask_server(ask).ok()?;
     let may: Vec<&str> = rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
     let held = settings.iter().filter(|(_, setting)| may.contains(setting));
     Some(held.map(|(fact, setting)| format!("{fact}={setting}")).collect())
+}
+
+/// The same of MySQL, which has no list of them before 9: of others it says that a session has none of its own.
+pub(crate) fn mysql_may_set(database: &mut Database) -> Option<Vec<String>> {
+    let mut may = Vec::new();
+    for (fact, setting) in mysql::SETTINGS {
+        match database.rows(&format!("SELECT @@SESSION.{setting}")) {
+            Ok(_) => may.push(format!("{fact}={setting}")),
+            Err(why) if why.kind == failure::ERROR => {}
+            Err(_) => return None,
+        }
+    }
+    Some(may)
 }
 
 /// Says which settings a private copy of the server may be started with, and how large one is: of PostgreSQL and MariaDB on this machine.
@@ -113,7 +133,7 @@ pub(crate) fn note_copy(database: &mut Database, facts: &mut Facts) {
         System::Sqlite => return,
     };
     let may = may_set(database, ask, settings);
-    let folder = database.text(folder).ok().flatten();
+    let folder = database.server_text(folder).ok().flatten();
     let bytes = folder.and_then(|folder| copy::bytes(database, Path::new(&folder)).ok().flatten());
     // MariaDB's data folder tells it, to root and the server's own user: nobody else can copy it either.
     let may = may.filter(|_| bytes.is_some() || database.system() == System::Postgres);
@@ -133,30 +153,29 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
     };
     match database.system() {
         System::Postgres => {
-            let version = database.text("SHOW server_version")?;
+            let version = database.server_text("SHOW server_version")?;
             note("sql.server", version.map(|version| format!("PostgreSQL {version}")));
             let names: Vec<String> =
                 POSTGRES.iter().map(|(_, setting)| format!("current_setting('{setting}', true)")).collect();
-            let values = database.rows(&format!("SELECT {}", names.join(", ")))?.into_iter().next().unwrap_or_default();
+            let values = database.ask_server(&format!("SELECT {}", names.join(", ")))?;
+            let values = values.into_iter().next().unwrap_or_default();
             for ((name, _), value) in POSTGRES.iter().zip(values) {
                 note(name, value);
             }
             if tables > 0 {
-                let size = |table: u32| format!("pg_total_relation_size('sbtest{}')", table + 1);
+                // Which tables these are, the session's own path says.
+                let size = |table: u32| format!("pg_catalog.pg_total_relation_size('sbtest{}')", table + 1);
                 let sizes: Vec<String> = (0..tables).map(size).collect();
-                note("sql.tables_bytes", database.text(&format!("SELECT {}", sizes.join(" + ")))?);
+                let sum = sizes.join(" OPERATOR(pg_catalog.+) ");
+                note("sql.tables_bytes", database.text(&format!("SELECT {sum}"))?);
             }
             facts.note(MAY_SET, may_set(database, POSTGRES_MAY_SET, &POSTGRES));
             facts.note(SET, set(database, POSTGRES_SET));
         }
         System::Mysql => {
-            note(
-                "sql.server",
-                database.text("SELECT version()")?.map(|version| {
-                    let is_maria = version.to_lowercase().contains("mariadb");
-                    if is_maria { version } else { format!("MySQL {version}") }
-                }),
-            );
+            let version = database.text("SELECT version()")?;
+            let is_maria = version.as_ref().is_some_and(|version| version.to_lowercase().contains("mariadb"));
+            note("sql.server", version.map(|version| if is_maria { version } else { format!("MySQL {version}") }));
             mysql::note_settings(&database.rows(&mysql::ask_settings())?, &mut facts);
             mysql::note_counted(&database.rows(&mysql::ask_counted())?, &mut facts);
             if tables > 0 {
@@ -172,8 +191,12 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
                     bytes.and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0),
                 );
             }
-            facts.note(MAY_SET, may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS));
-            facts.note(SET, set(database, MARIADB_SET));
+            let may = match is_maria {
+                true => may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS),
+                false => mysql_may_set(database),
+            };
+            facts.note(MAY_SET, may);
+            facts.note(SET, set(database, if is_maria { MARIADB_SET } else { MYSQL_SET }));
         }
         System::Sqlite => {
             note("sql.server", database.text("SELECT sqlite_version()")?.map(|version| format!("SQLite {version}")));

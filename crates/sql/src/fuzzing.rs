@@ -42,6 +42,7 @@ fn conversation(data: &[u8], new: &dyn Fn() -> Box<dyn Wire>) {
         database: "db".into(),
         tls,
         is_local: choice & 4 != 0,
+        is_socket: choice & 8 != 0,
     };
     let whole = told(&mut *new(), &login, wants_rows, [bytes].into_iter());
     let pieces = told(&mut *new(), &login, wants_rows, bytes.chunks(usize::from(cut % 32) + 1));

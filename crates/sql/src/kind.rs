@@ -303,7 +303,7 @@ fn place(database: &mut Database) -> Option<[String; 2]> {
         System::Mysql => "SELECT concat('mysql ', @@hostname, ' ', @@port, ' ', @@datadir), coalesce(database(), '')",
         System::Sqlite => return None,
     };
-    let row = database.rows(ask).ok()?.into_iter().next()?;
+    let row = database.ask_server(ask).ok()?.into_iter().next()?;
     let [Some(server), Some(name)] = row.as_slice() else { return None };
     Some([server.clone(), format!("{server} {name}")])
 }
@@ -627,9 +627,11 @@ fn identity(database: &mut Database, opened: &Opened, address: &str) -> Result<S
     }
     Ok(match database.system() {
         // The tables' own numbers, and when the server was started: two servers do not share both.
-        System::Postgres => database
-            .text("SELECT pg_postmaster_start_time() || ' ' || current_database() || ' ' || 'sbtest1'::regclass::oid")?
-            .unwrap_or_else(|| address.to_owned()),
+        System::Postgres => {
+            let place = database.server_text("SELECT pg_postmaster_start_time() || ' ' || current_database()")?;
+            let table = database.text("SELECT 'sbtest1'::pg_catalog.regclass::pg_catalog.oid")?;
+            place.zip(table).map_or_else(|| address.to_owned(), |(place, table)| format!("{place} {table}"))
+        }
         System::Mysql => {
             let place = database
                 .text("SELECT concat(@@hostname, ' ', @@port, ' ', @@datadir, ' ', database())")?

@@ -80,7 +80,7 @@ impl Local {
                 (folder, file)
             }
             System::Postgres => {
-                let folder = PathBuf::from(database.text("SHOW data_directory").ok()??);
+                let folder = PathBuf::from(database.server_text("SHOW data_directory").ok()??);
                 let file = folder.join("postmaster.pid");
                 (folder, file)
             }

@@ -78,23 +78,33 @@ pub(crate) fn standing(database: &mut Database, table: u32, size: u64, counts: b
     Ok(if is_indexed(database, table)? { Standing::Whole } else { Standing::Unindexed })
 }
 
+/// What PostgreSQL's catalog has about a table; none: there is no such table. Which one it is, the session's own path says, and nothing
+/// else is asked by that.
+fn of_catalog(database: &mut Database, table: u32, ask: impl FnOnce(i64) -> String) -> Result<Rows, SqlFailure> {
+    let which = format!("SELECT pg_catalog.to_regclass('{}')::pg_catalog.oid", name(table));
+    let number = database.number(&which)?;
+    number.map_or_else(|| Ok(Rows::new()), |number| database.ask_server(&ask(number)))
+}
+
 /// Names and types of a table's columns; none: there is no such table.
 fn columns(database: &mut Database, table: u32) -> Result<Vec<(String, String)>, SqlFailure> {
     let t = name(table);
-    let sql = match database.system() {
-        System::Postgres => format!(
-            "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a \
-             WHERE a.attrelid = to_regclass('{t}') AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
-        ),
-        System::Mysql => format!(
+    let rows = match database.system() {
+        System::Postgres => of_catalog(database, table, |number| {
+            format!(
+                "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a \
+                 WHERE a.attrelid = {number} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+            )
+        })?,
+        System::Mysql => database.rows(&format!(
             "SELECT column_name, column_type FROM information_schema.columns \
              WHERE table_schema = database() AND table_name = '{t}' ORDER BY ordinal_position"
-        ),
-        System::Sqlite => format!("SELECT name, type FROM pragma_table_info('{t}') ORDER BY cid"),
+        ))?,
+        System::Sqlite => database.rows(&format!("SELECT name, type FROM pragma_table_info('{t}') ORDER BY cid"))?,
     };
     let text = |value: Option<String>| value.unwrap_or_default().to_lowercase();
     let mut found = Vec::new();
-    for row in database.rows(&sql)? {
+    for row in rows {
         let mut values = row.into_iter();
         found.push((text(values.next().flatten()), text(values.next().flatten())));
     }
@@ -139,23 +149,26 @@ fn fits(system: System, columns: &[(String, String)]) -> bool {
 /// Whether `k` and `id` have an index.
 fn is_indexed(database: &mut Database, table: u32) -> Result<bool, SqlFailure> {
     let t = name(table);
-    let sql = match database.system() {
-        System::Postgres => format!(
-            "SELECT count(DISTINCT a.attname) FROM pg_index i JOIN pg_attribute a \
-             ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] \
-             WHERE i.indrelid = to_regclass('{t}') AND i.indisvalid AND i.indpred IS NULL AND a.attname IN ('id', 'k')"
-        ),
-        System::Mysql => format!(
+    let rows = match database.system() {
+        System::Postgres => of_catalog(database, table, |number| {
+            format!(
+                "SELECT count(DISTINCT a.attname) FROM pg_index i JOIN pg_attribute a \
+                 ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] \
+                 WHERE i.indrelid = {number} AND i.indisvalid AND i.indpred IS NULL AND a.attname IN ('id', 'k')"
+            )
+        })?,
+        System::Mysql => database.rows(&format!(
             "SELECT count(DISTINCT column_name) FROM information_schema.statistics WHERE table_schema = database() \
              AND table_name = '{t}' AND seq_in_index = 1 AND column_name IN ('id', 'k')"
-        ),
+        ))?,
         // The primary key is the table itself.
-        System::Sqlite => format!(
+        System::Sqlite => database.rows(&format!(
             "SELECT 1 + count(*) FROM pragma_index_list('{t}') l JOIN pragma_index_info(l.name) i \
              WHERE i.seqno = 0 AND i.name = 'k'"
-        ),
+        ))?,
     };
-    Ok(database.number(&sql)?.unwrap_or(0) >= 2)
+    let indexed = rows.first().and_then(|row| row.first()?.as_ref()?.parse::<i64>().ok());
+    Ok(indexed.unwrap_or(0) >= 2)
 }
 
 /// What the tables hold, over all of them.

@@ -136,6 +136,8 @@ pub(crate) struct Login {
     pub(crate) tls: AskTls,
     /// Whether bytes go through a Unix socket, or through TLS later, where a password in clear text is nobody else's to read.
     pub(crate) is_local: bool,
+    /// Whether the server sees a Unix socket. MySQL takes a password in clear text there, and not by TCP to its own machine.
+    pub(crate) is_socket: bool,
 }
 
 /// Without the password, whoever prints it.

@@ -30,6 +30,8 @@ fn mariadb_pair(place: &Place, owner_has_login: bool) -> Option<[MariaDb; 2]> {
     const SETUP: &str = "\
 CREATE USER loader@localhost;
 GRANT ALL ON db.* TO loader@localhost;
+CREATE USER admin@localhost;
+GRANT ALL ON *.* TO admin@localhost;
 CREATE USER guarded@localhost IDENTIFIED BY 'hunter2';
 GRANT ALL ON db.* TO guarded@localhost;
 GRANT RELOAD, PROCESS, BINLOG MONITOR ON *.* TO guarded@localhost;";
@@ -165,4 +167,90 @@ fn a_killed_duel_leaves_nothing_of_a_copy_of_mariadb_behind_and_no_password_is_i
     let Some(servers) = mariadb_pair(&place, false) else { return };
     let targets = [0, 1].map(|index: usize| format!("mysql://guarded@127.0.0.1:{}/db", servers[index].port));
     end_duel_with_copies(&place, targets, ("MYSQL_PWD", "hunter2"), &servers[1].folder, "socket");
+}
+
+/// Copies of a server that follows another one would not be what it is: none is made, and why is told. Where a busy machine hides the gap
+/// there is nothing to make a copy for.
+fn refuse(place: &Place, args: &[String], folder: &Path, why: &str) {
+    let is_told = (0..TRIES).any(|_| {
+        let document = place.json(args);
+        let probes = document["probes"].as_array().unwrap().iter();
+        let copies: Vec<_> = probes.filter(|probe| probe["id"].as_str().unwrap().starts_with("copy-of-")).collect();
+        for probe in &copies {
+            let told = probe["unavailable"].as_str().unwrap_or_else(|| panic!("a copy was made: {probe:#}"));
+            assert!(told.contains(why), "{told}");
+        }
+        !copies.is_empty()
+    });
+    assert!(is_told, "no copy was asked for");
+    assert!(copies(folder).is_empty() && processes_with("duel-copy-").is_empty());
+}
+
+#[test]
+fn no_copy_is_made_of_a_standby_and_what_writes_to_it_is_told_why_not() {
+    let _alone = measuring();
+    let place = Place::new();
+    let Some(primary) = Postgres::start(&place) else { return };
+    let setup = place.file(
+        "setup.sql",
+        "CREATE ROLE guarded LOGIN REPLICATION IN ROLE pg_monitor; ALTER SYSTEM SET commit_delay = 20000;",
+    );
+    let of_primary = primary.address("u", "postgres");
+    place.json(["run", &of_primary, "--script", &setup, "-n", "1", "--prepared=off"]);
+    place.duel(["prepare", &of_primary, "--table-size", "200"]).ok();
+    // It begins with what its primary has not read anew.
+    let standby = primary.standby(&place, "standby");
+    let of_standby = standby.address("u", "postgres");
+    wait_until("the standby is up", || {
+        place.duel(["run", &of_standby, "--table-size", "200", "-n", "1"]).code == Some(0)
+    });
+    // A setting that no session of his may change, and that standbys have, too.
+    let delay = place.file("delay.sql", "SELECT pg_sleep(current_setting('commit_delay')::float8 / 1000000);");
+    let targets = [&primary, &standby].map(|server| server.address("guarded", "postgres"));
+    let more = ["--script", &delay, "-d", "6s", "--why", "--may-copy-database", "2GB"].map(str::to_owned);
+    refuse(&place, &[targets.as_slice(), &more].concat(), &standby.folder, "its server is a standby");
+    let document = place.json_ended(["run", &of_standby, "--op", "update-index", "--table-size", "200", "-n", "8"], 1);
+    let of = &document["targets"][0];
+    assert_eq!(of["failed"], serde_json::json!({ "read-only": 8 }), "{of}");
+    assert!(of["failure_examples"].to_string().contains("cannot execute UPDATE in a read-only transaction"), "{of}");
+    let said = place.duel(["prepare", &of_standby, "--table-size", "300", "--go-on"]).refused(1);
+    assert!(said.contains("cannot execute COPY during recovery"), "{said}");
+}
+
+#[test]
+fn no_copy_is_made_of_a_mariadb_that_follows_another_one() {
+    let _alone = measuring();
+    let place = Place::new();
+    let Some(servers) = mariadb_pair(&place, true) else { return };
+    // What it was set up with is not for who follows it.
+    const FOLLOWER: &str = "\
+CREATE USER follower IDENTIFIED BY 'hunter2';
+GRANT REPLICATION SLAVE ON *.* TO follower;
+RESET MASTER;";
+    let source = MariaDb::start_with(&place, "source", &["--log-bin", "--server-id=7"], FOLLOWER).unwrap();
+    let follow = place.file(
+        "follow.sql",
+        format!(
+            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = 'follower', MASTER_PASSWORD = 'hunter2', \
+             MASTER_USE_GTID = no;\nSTART SLAVE;",
+            source.port
+        ),
+    );
+    let admin = servers[1].address("admin");
+    place.json(["run", &admin, "--script", &follow, "-n", "1", "--prepared=off"]);
+    let targets = [0, 1].map(|index: usize| servers[index].address("loader"));
+    refuse(
+        &place,
+        &args(targets, &["--may-copy-database", "2GB"]),
+        &servers[1].folder,
+        "its server follows another one",
+    );
+    // As those that follow mostly are.
+    let read_only = place.file("read_only.sql", "SET GLOBAL read_only = ON;");
+    place.json(["run", &admin, "--script", &read_only, "-n", "1"]);
+    let loader = servers[1].address("loader");
+    let document = place.json_ended(["run", &loader, "--op", "update-index", "--table-size", "200", "-n", "8"], 1);
+    let of = &document["targets"][0];
+    assert_eq!(of["failed"], serde_json::json!({ "read-only": 8 }), "{of}");
+    assert!(of["failure_examples"].to_string().contains("--read-only"), "{of}");
 }

@@ -23,7 +23,7 @@ const MOST_ANSWER_BYTES: u64 = 1 << 20;
 /// A server's log is cut off here: one that logs each statement would fill the disk.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 /// How often is looked whether it has become too large, and whether it is to be stopped.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Removing a large copy takes seconds. Beyond this it goes on by itself.
 const END: Duration = Duration::from_secs(30);
 
@@ -293,21 +293,17 @@ mod tests {
         assert!(ended.get().unwrap().starts_with("the copy was ended: "), "{ended:?}");
     }
 
-    #[test]
-    fn a_log_is_cut_off_while_its_server_writes_and_of_a_copy_that_is_not_wanted_nothing_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let programs = folder.path().join("bin");
+    /// A copy in this folder whose server does this.
+    fn keeper_of(copy: &Path, server: &str) -> Keeper {
+        let programs = copy.parent().unwrap().join("bin");
         fs::create_dir(&programs).unwrap();
-        let longer = MOST_LOG_BYTES + 1;
-        // What a shell starts beside itself ignores QUIT until it says otherwise, as PostgreSQL does.
         for (name, script) in [
-            ("pg_basebackup", "for word; do case $word in --pgdata=*) mkdir \"${word#*=}\";; esac; done".to_owned()),
-            ("postgres", format!("head -c {longer} /dev/zero >&2; exec env --default-signal=QUIT sleep 60")),
+            ("pg_basebackup", "for word; do case $word in --pgdata=*) mkdir \"${word#*=}\";; esac; done"),
+            ("postgres", server),
         ] {
             fs::write(programs.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
             fs::set_permissions(programs.join(name), PermissionsExt::from_mode(0o755)).unwrap();
         }
-        let copy = folder.path().join("copy");
         let words = [programs.as_os_str(), OsStr::new(""), OsStr::new("1"), OsStr::new("")];
         let making = Making {
             functions: include_str!("postgres/keeper.sh"),
@@ -315,7 +311,7 @@ mod tests {
             variables: Vec::new(),
         };
         let order = Order {
-            folder: &copy,
+            folder: copy,
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             making: &making,
             password: "",
@@ -324,17 +320,63 @@ mod tests {
         };
         let keeper = Keeper::start(&order).unwrap();
         keeper.until_copied(&order, &AtomicBool::new(false)).unwrap();
-        // Its server writes so much once only.
-        let bytes = || fs::metadata(copy.join("log")).unwrap().len();
+        keeper
+    }
+
+    fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         let deadline = Instant::now() + 2 * END;
-        let mut most = 0;
-        while most < longer || bytes() > 0 {
-            most = most.max(bytes());
-            assert!(Instant::now() < deadline, "{most}");
+        while !is_so() {
+            assert!(Instant::now() < deadline, "{what}");
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    #[test]
+    fn a_log_is_cut_off_while_its_server_writes_and_of_a_copy_that_is_not_wanted_nothing_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy");
+        let longer = MOST_LOG_BYTES + 1;
+        // What a shell starts beside itself ignores QUIT until it says otherwise, as PostgreSQL does.
+        let server = format!("head -c {longer} /dev/zero >&2; exec env --default-signal=QUIT sleep 60");
+        let keeper = keeper_of(&copy, &server);
+        // Its server writes so much once only.
+        let bytes = || fs::metadata(copy.join("log")).unwrap().len();
+        let mut most = 0;
+        wait_until("the log was cut off", || {
+            most = most.max(bytes());
+            most >= longer && bytes() == 0
+        });
         assert_eq!(keeper.ended(), None);
         drop(keeper);
         assert!(!copy.exists());
+    }
+
+    /// The number of a process's parent, and whether it is still there at all, other than as one that nobody has asked about.
+    fn parent(process: &str) -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        (fields.next()? != "Z").then_some(fields.next()?.parse().ok()?)
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_copy_whose_keeper_was_killed_lives_and_is_ended_and_removed_once_it_is_not_wanted() {
+        use rustix::process::{Pid, Signal, kill_process};
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy");
+        let keeper = keeper_of(&copy, "echo $$ >\"${2%/data}/server\"; exec env --default-signal=QUIT sleep 600");
+        let mut server = String::new();
+        wait_until("its server", || {
+            server = fs::read_to_string(copy.join("server")).unwrap_or_default().trim().to_owned();
+            !server.is_empty()
+        });
+        // Its server's parent is the shell that has made the copy, and that one's parent is the keeper.
+        let first = parent(&server).and_then(|worker| parent(&worker.to_string())).unwrap();
+        assert!(first == keeper.child.id() || parent(&first.to_string()) == Some(keeper.child.id()));
+        kill_process(Pid::from_raw(first as i32).unwrap(), Signal::KILL).unwrap();
+        wait_until("the keeper is gone", || parent(&first.to_string()).is_none());
+        assert!(parent(&server).is_some() && copy.exists(), "the copy is still wanted");
+        drop(keeper);
+        wait_until("the copy is gone", || parent(&server).is_none() && !copy.exists());
     }
 }

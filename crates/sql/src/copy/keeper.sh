@@ -48,14 +48,41 @@ work() {
 
 work "$@" </dev/null &
 worker=$!
-while read -r _; do : >"$folder/log"; done
-kill -TERM $worker 2>/dev/null
-wait $worker
-# Whatever was started in that very moment.
-trap '' TERM
-kill -TERM 0
+
+until_unwanted() { while read -r _; do : >"$folder/log"; done; }
+
 gone() {
     rm -rf "$folder"
     [ ! -e "$folder" ] || { [ -n "$made" ] && [ -z "$(ls -A "$folder")" ]; }
 }
-gone || { sleep 1; gone; }
+
+# Ends what is left of this group, and removes the folder.
+finish() {
+    # Whatever was started in that very moment.
+    trap '' TERM
+    kill -TERM 0
+    # Nobody is left behind the one that is waited for.
+    wait
+    gone || { sleep 1; gone; }
+}
+
+# A second keeper has the same life line: whoever kills the first one alone (as KILL does, which no trap sees) has not freed the copy
+# from it. Mostly the first one ends this one. It says nothing: who listens is to hear it when the others are gone.
+stand_in() {
+    until_unwanted
+    tries=0
+    while kill -0 $$ && [ $((tries += 1)) -le 30 ]; do sleep 1; done
+    trap '' TERM
+    kill -TERM 0
+    while kill -0 $worker && [ $((tries += 1)) -le 60 ]; do sleep 1; done
+    finish
+}
+
+# What is started behind a shell has no input, unless it is told which.
+exec 3<&0
+(stand_in) <&3 3<&- >/dev/null 2>&1 &
+exec 3<&-
+until_unwanted
+kill -TERM $worker 2>/dev/null
+wait $worker
+finish

@@ -40,7 +40,7 @@ use crate::machine::{Local, Runs};
 use crate::wire::SqlFailure;
 use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
 use duel_model::{CopyPlan, CopySetting, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line, shell_word};
-use keeper::{Keeper, Making, Order};
+use keeper::{Keeper, LOOK_EVERY, Making, Order};
 use peer::Peer;
 use room::Sizes;
 use std::fs;
@@ -48,6 +48,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::Duration;
 use warm::Warmth;
 
@@ -71,7 +73,7 @@ pub(crate) struct Settings {
 }
 
 /// What is a system's own about private copies of its servers.
-trait Maker {
+trait Maker: Sync {
     /// The server for sessions that ask for duel itself.
     fn asking(&self, server: &ServerAddress) -> ServerAddress;
 
@@ -206,7 +208,8 @@ pub(crate) fn copy(
     keeper.until_copied(&order, stop)?;
     until_up(&keeper, &reader, stop)?;
     left_out.extend(maker.unlike(&reader, &told).map_err(plain)?);
-    let warmth = maker.warm(&reader, warm::patience_ns(source.bytes));
+    let patience_ns = warm::patience_ns(source.bytes);
+    let warmth = unless_stopped(stop, move || maker.warm(&reader, patience_ns))?;
     let changed = change.map(|set| {
         let was = was.flatten().unwrap_or_default();
         sanitize_line(&format!("{} = {} instead of {was}", set.name, set.value))
@@ -362,6 +365,24 @@ fn own(
     Ok(copy)
 }
 
+/// What becomes of a reading into memory, which may take minutes. Who is interrupted meanwhile has the copy ended, and with its server the
+/// reading.
+fn unless_stopped(stop: &AtomicBool, read: impl FnOnce() -> Warmth + Send + 'static) -> Result<Warmth, WorkloadError> {
+    let (done, warmth) = channel();
+    // Without the thread nothing is read.
+    let _ = thread::Builder::new().name("duel-copy-warm".into()).spawn(move || done.send(read()));
+    loop {
+        match warmth.recv_timeout(LOOK_EVERY) {
+            Ok(warmth) => return Ok(warmth),
+            Err(RecvTimeoutError::Disconnected) => return Ok(Warmth::Cut),
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                return Err(WorkloadError("interrupted".into()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
 /// Waits until it lets somebody in.
 fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Result<(), WorkloadError> {
     let found = Server::find(server)?;
@@ -387,13 +408,31 @@ fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Resul
         if monotonic_ns() > deadline_ns {
             return Err(WorkloadError(format!("its server does not start: {}", why.text)));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_interrupts_a_reading_into_memory_does_not_wait_for_its_end() {
+        let stop = AtomicBool::new(false);
+        assert_eq!(unless_stopped(&stop, || Warmth::Part).unwrap(), Warmth::Part);
+        stop.store(true, Ordering::Relaxed);
+        let (release, held) = channel::<()>();
+        let (ended, end) = channel();
+        let read = move || {
+            let _ = held.recv();
+            let _ = ended.send(());
+            Warmth::All
+        };
+        assert_eq!(unless_stopped(&stop, read).unwrap_err().0, "interrupted");
+        assert!(end.try_recv().is_err(), "the reading still goes on");
+        drop(release);
+        end.recv().unwrap();
+    }
 
     #[test]
     fn what_a_dead_process_left_behind_is_seen_and_what_lives_or_is_another_thing_is_not() {

@@ -34,6 +34,41 @@ fn a_superuser_who_warms_a_copy_calls_nothing_of_the_databases_owner() {
 }
 
 #[test]
+fn what_a_superuser_asks_about_his_server_calls_nothing_of_the_databases_owner() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    let mut client = server.client(&database);
+    client.run("CREATE TABLE called (name text)").unwrap();
+    client.run("CREATE SCHEMA evil").unwrap();
+    for (name, takes, gives) in [
+        ("current_setting", "text, boolean", "text"),
+        ("current_setting", "text", "text"),
+        ("pg_postmaster_start_time", "", "timestamptz"),
+        ("pg_backend_pid", "", "integer"),
+        ("quote_ident", "name", "text"),
+        ("quote_ident", "text", "text"),
+        ("pg_database_size", "oid", "bigint"),
+        ("pg_total_relation_size", "regclass", "bigint"),
+        ("format_type", "oid, integer", "text"),
+        ("to_regclass", "text", "regclass"),
+        ("both", "text, text", "text"),
+        ("more", "bigint, bigint", "bigint"),
+    ] {
+        let body = format!("INSERT INTO public.called VALUES ('{name}'); SELECT NULL::{gives}");
+        client
+            .run(&format!("CREATE FUNCTION evil.{name}({takes}) RETURNS {gives} LANGUAGE sql AS $$ {body} $$"))
+            .unwrap();
+    }
+    client.run("CREATE OPERATOR evil.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.both)").unwrap();
+    client.run("CREATE OPERATOR evil.+ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.more)").unwrap();
+    client.run("CREATE VIEW evil.pg_stat_activity AS SELECT evil.both('', '') AS datname").unwrap();
+    client.run(&format!("ALTER DATABASE {database} SET search_path = evil, public, pg_catalog")).unwrap();
+    let facts = super::views::told_after(&server.address("u", &database), "on", 2);
+    assert_eq!(client.rows("SELECT DISTINCT name FROM public.called").unwrap(), Vec::<Vec<Option<String>>>::new());
+    assert!(!facts.0.is_empty(), "it was asked");
+}
+
+#[test]
 fn a_reading_that_is_given_up_does_not_go_on_in_the_server() {
     let Some(server) = server() else { return };
     let database = server.database();

@@ -6,7 +6,10 @@ use super::packets::broken;
 use crate::failure::LOGIN;
 use crate::wire::SqlFailure;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};
 use duel_model::sanitize_line;
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+use rustls::pki_types::pem::PemObject;
 
 /// A way of logging in that is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +62,13 @@ impl Plugin {
 pub(super) fn unknown(name: &[u8]) -> SqlFailure {
     let name = sanitize_line(&String::from_utf8_lossy(name));
     let known: Vec<&str> = NAMES.iter().map(|&(name, _)| name).collect();
-    SqlFailure::new(LOGIN, format!("the server wants this user to log in by {name}; duel knows {}", known.join(", ")))
+    // From 9.0 on, who asks for a user that does not exist is not to find that out.
+    let may_be_nobody =
+        if name == "sha256_password" { " (which MySQL may say of a user that it does not have)" } else { "" };
+    SqlFailure::new(
+        LOGIN,
+        format!("the server wants this user to log in by {name}{may_be_nobody}; duel knows {}", known.join(", ")),
+    )
 }
 
 /// SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password)))
@@ -81,6 +90,21 @@ fn caching_sha2(password: &str, nonce: &[u8]) -> Vec<u8> {
 /// The password as it goes through TLS or to this machine.
 pub(super) fn clear(password: &str) -> Vec<u8> {
     [password.as_bytes(), &[0]].concat()
+}
+
+/// The password as it goes to a MySQL server of this machine by TCP without TLS: for its key alone, which it has sent as PEM.
+pub(super) fn encrypted(password: &str, challenge: &[u8], key: &[u8]) -> Result<Vec<u8>, SqlFailure> {
+    let unusable = || broken("the key that the server sent for the password cannot be used");
+    let nonce = challenge.get(..NONCE_BYTES).ok_or_else(|| broken("the server's challenge is too short"))?;
+    let hidden: Vec<u8> = clear(password).iter().zip(nonce.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    let key = SubjectPublicKeyInfoDer::from_pem_slice(key).map_err(|_| unusable())?;
+    let key = PublicEncryptingKey::from_der(&key).map_err(|_| unusable())?;
+    let key = OaepPublicEncryptingKey::new(key).map_err(|_| unusable())?;
+    let mut sealed = vec![0; key.ciphertext_size()];
+    // A password of more than some two hundred bytes has no room in it.
+    let length = key.encrypt(&OAEP_SHA1_MGF1SHA1, &hidden, &mut sealed, None).map_err(|_| unusable())?.len();
+    sealed.truncate(length);
+    Ok(sealed)
 }
 
 fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {

@@ -18,13 +18,17 @@ const SWITCH: u8 = 0xFE;
 /// What it says about a password that goes by `caching_sha2_password`.
 const KNOWN_PASSWORD: &[u8] = &[3];
 const NEEDS_PASSWORD: &[u8] = &[4];
+/// What asks for the key that the password is encrypted with.
+const ASK_KEY: u8 = 2;
 
 /// An attempt to log in.
 #[derive(Debug)]
 pub(super) struct Attempt {
     login: Login,
-    /// Whether nobody else can read what is sent, or it does not leave this machine.
-    is_private: bool,
+    /// Whether what is sent goes through TLS.
+    is_encrypted: bool,
+    /// The server was asked for its key.
+    awaits_key: bool,
     plugin: Plugin,
     /// The challenge that the password answers.
     nonce: Vec<u8>,
@@ -44,12 +48,13 @@ pub(super) enum Step {
 impl Attempt {
     /// Begins with what the server proposes, and where that is unknown, with what all servers know: the server then names the way that
     /// this user has. Answers with what is sent first.
-    pub(super) fn begin(greeting: &Greeting, login: Login, is_private: bool) -> Result<(Self, Vec<u8>), SqlFailure> {
+    pub(super) fn begin(greeting: &Greeting, login: Login, is_encrypted: bool) -> Result<(Self, Vec<u8>), SqlFailure> {
         let plugin = match Plugin::named(&greeting.plugin) {
             Some(plugin @ (Plugin::Native | Plugin::CachingSha2)) => plugin,
             _ => Plugin::Native,
         };
-        let attempt = Self { login, is_private, plugin, nonce: greeting.nonce.clone(), messages: 0 };
+        let attempt =
+            Self { login, is_encrypted, awaits_key: false, plugin, nonce: greeting.nonce.clone(), messages: 0 };
         let answer = plugin.answer(attempt.password(), &attempt.nonce)?;
         Ok((attempt, answer))
     }
@@ -88,15 +93,26 @@ impl Attempt {
         let name = fields.before_zero()?;
         self.plugin = Plugin::named(name).ok_or_else(|| auth::unknown(name))?;
         self.nonce = fields.rest().to_vec();
+        self.awaits_key = false;
         self.plugin.answer(self.password(), &self.nonce)
     }
 
     fn go_on(&mut self, said: &[u8]) -> Result<Step, SqlFailure> {
         match said {
+            key if std::mem::take(&mut self.awaits_key) => {
+                auth::encrypted(self.password(), &self.nonce, key).map(Step::Answer)
+            }
             KNOWN_PASSWORD => Ok(Step::Wait),
-            NEEDS_PASSWORD if self.is_private => Ok(Step::Answer(auth::clear(self.password()))),
-            // Other clients ask for the server's public key here, and encrypt the password to whatever key comes: whoever sits in
-            // between sends his own.
+            NEEDS_PASSWORD if self.is_encrypted || self.login.is_socket => {
+                Ok(Step::Answer(auth::clear(self.password())))
+            }
+            // By TCP the server takes it encrypted alone. Nobody is in between on this machine who would send a key of his own.
+            NEEDS_PASSWORD if self.login.is_local => {
+                self.awaits_key = true;
+                Ok(Step::Answer(vec![ASK_KEY]))
+            }
+            // Other clients do the same on the way to another machine, and encrypt the password to whatever key comes: whoever sits
+            // in between sends his own.
             NEEDS_PASSWORD => Err(SqlFailure::new(
                 LOGIN,
                 "the server has to have the password itself, and duel does not send it over a connection without TLS; \

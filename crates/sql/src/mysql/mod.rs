@@ -260,8 +260,8 @@ impl MySql {
     /// Says who we are.
     fn respond(&mut self, greeting: &Greeting, login: Login) -> Result<(), SqlFailure> {
         let agreed = self.agreed;
-        let is_private = agreed & capability::SSL != 0 || login.is_local;
-        let (attempt, answer) = Attempt::begin(greeting, login, is_private)?;
+        let is_encrypted = agreed & capability::SSL != 0;
+        let (attempt, answer) = Attempt::begin(greeting, login, is_encrypted)?;
         self.answer_with(|out| handshake::respond(out, agreed, attempt.login(), &answer, attempt.plugin()));
         self.stage = Stage::LoggingIn(attempt);
         Ok(())

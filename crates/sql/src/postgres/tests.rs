@@ -12,6 +12,7 @@ fn login() -> Login {
         password: Some("hunter2".into()),
         database: "db".into(),
         tls: AskTls::Never,
+        is_socket: false,
         is_local: true,
     }
 }
@@ -180,7 +181,7 @@ fn nothing_is_let_in_between_the_agreement_on_tls_and_tls() {
 fn a_password_in_clear_text_does_not_leave_this_machine_without_tls() {
     let asks = message(b'R', &3_i32.to_be_bytes());
     let mut wire = Postgres::default();
-    wire.log_in(&Login { is_local: false, ..login() }).unwrap();
+    wire.log_in(&Login { is_local: false, is_socket: false, ..login() }).unwrap();
     wire.outgoing().clear();
     assert_eq!(all(&mut wire, &asks), Err(failure::LOGIN));
     assert!(wire.outgoing().is_empty());

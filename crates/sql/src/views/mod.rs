@@ -291,7 +291,7 @@ impl View {
             return Some(reading);
         }
         while let Some(question) = POSTGRES.get(state.question) {
-            match self.client(state)?.rows(question) {
+            match self.client(state)?.ask_server(question) {
                 Ok(rows) => return postgres_reading(&rows),
                 Err(SqlFailure { kind, .. }) if kind == crate::failure::ERROR => state.question += 1,
                 Err(_) => return None,
@@ -310,7 +310,8 @@ impl View {
                 let mut state = lock(&state);
                 state.own = state.own.saturating_add(1);
                 state.ours = state.ours.saturating_add(1);
-                let Some(waiting) = state.client.as_mut().and_then(|client| client.rows(POSTGRES_WAITS).ok()) else {
+                let Some(waiting) = state.client.as_mut().and_then(|client| client.ask_server(POSTGRES_WAITS).ok())
+                else {
                     state.waits = None;
                     return;
                 };

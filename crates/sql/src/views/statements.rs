@@ -65,8 +65,8 @@ pub(super) struct Standing {
     has_all: [bool; 2],
     /// What the server does not tell, and how it would.
     not_told: Vec<String>,
-    /// MariaDB sums up prepared statements under no text.
-    knows_texts_alone: bool,
+    /// MariaDB, and MySQL before 9, sum up prepared statements under no text.
+    may_know_texts_alone: bool,
 }
 
 /// What is summed of a statement or of a wait. What a server does not tell is not known.
@@ -99,11 +99,11 @@ impl Standing {
             }
             Err(why) => self.not_told.push(format!("pg_stat_statements, the times of each statement ({why})")),
         }
-        match client.rows(POSTGRES_IO) {
+        match client.ask_server(POSTGRES_IO) {
             Ok(rows) => self.io = io(&rows),
             Err(_) => self.not_told.push("pg_stat_io, reads and writes by purpose (from PostgreSQL 16 on)".to_owned()),
         }
-        if client.rows("SHOW track_io_timing").ok().is_some_and(|rows| first(&rows) == Some("off")) {
+        if client.ask_server("SHOW track_io_timing").ok().is_some_and(|rows| first(&rows) == Some("off")) {
             self.not_told.push("how long reads take (track_io_timing = on)".to_owned());
         }
     }
@@ -121,10 +121,8 @@ impl Standing {
             return;
         };
         self.has_all[0] = rows.len() < MOST_ASKED;
-        self.statements = sums(&rows, |text| own.0.get(&alike(text)).cloned());
-        let version = client.rows("SELECT version()").ok();
-        self.knows_texts_alone =
-            version.as_ref().and_then(first).is_some_and(|version| version.to_lowercase().contains("mariadb"));
+        self.statements = sums(&rows, |text| own.0.get(&alike(executed(text))).cloned());
+        self.may_know_texts_alone = true;
         if let Ok(rows) = client.rows(&format!("{MYSQL_WAITS} {MOST_ASKED}")) {
             self.has_all[1] = rows.len() < MOST_ASKED;
             self.waits = sums(&rows, |event| Some(sanitize_line(event.strip_prefix("wait/").unwrap_or(event))));
@@ -171,9 +169,9 @@ impl Standing {
         }
         let mut not_told = self.not_told.clone();
         let is_told = |name: &String| name.starts_with(STATEMENT) && !name.ends_with(".COMMIT");
-        if self.knows_texts_alone && !facts.0.keys().any(is_told) {
+        if self.may_know_texts_alone && !facts.0.keys().any(is_told) {
             not_told.push(
-                "the times of prepared statements, which MariaDB sums up under no text (--prepared=off)".to_owned(),
+                "the times of prepared statements, which this server sums up under no text (--prepared=off)".to_owned(),
             );
         }
         facts.note(NOT_TOLD, Some(not_told));
@@ -225,7 +223,7 @@ fn note(facts: &mut Facts, about: &str, name: &str, told: String) {
 fn postgres_statements(client: &mut Client) -> Result<Rows, &'static str> {
     const HOW: &str =
         "shared_preload_libraries = 'pg_stat_statements', a restart, and CREATE EXTENSION pg_stat_statements";
-    let place = client.rows(POSTGRES_PLACE).map_err(|_| HOW)?;
+    let place = client.ask_server(POSTGRES_PLACE).map_err(|_| HOW)?;
     let place = first(&place).ok_or(HOW)?;
     for time in POSTGRES_TIMES {
         let ask = format!(
@@ -234,7 +232,7 @@ fn postgres_statements(client: &mut Client) -> Result<Rows, &'static str> {
              AND userid = (SELECT oid FROM pg_roles WHERE rolname = current_user) \
              ORDER BY calls DESC LIMIT {MOST_ASKED}"
         );
-        match client.rows(&ask) {
+        match client.ask_server(&ask) {
             Ok(rows) => return Ok(rows),
             // Another version's column, or the library is not loaded.
             Err(SqlFailure { kind, .. }) if kind == failure::ERROR => {}
@@ -279,6 +277,11 @@ fn io(rows: &Rows) -> BTreeMap<String, [u64; 4]> {
         Some((sanitize_line(row.first()?.as_deref()?), [at(1)?, at(2)?, at(3)?, at(4)?]))
     };
     rows.iter().filter_map(of_row).collect()
+}
+
+/// What was prepared, of a digest's text: MySQL puts a word in front of it from 9 on.
+fn executed(text: &str) -> &str {
+    text.strip_prefix("EXECUTE ").unwrap_or(text)
 }
 
 /// A statement's text without what servers change in it: spaces, capitals, quotes of names, values and their numbers, and how many
@@ -330,8 +333,13 @@ mod tests {
             ("SELECT DISTINCT c FROM t ORDER BY c", "SELECT DISTINCTROW `c` FROM `t` ORDER BY `c` "),
             ("SELECT id FROM t WHERE k IN (?, ?, ?)", "SELECT `id` FROM `t` WHERE `k` IN (...) "),
             ("SELECT 'it''s', 1.5 FROM t2 LIMIT 10;", "SELECT $1, $2 FROM t2 LIMIT $3"),
+            // Prepared, by MySQL 9.7.
+            (
+                "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c",
+                "EXECUTE SELECT DISTINCTROW `c` FROM `sbtest1` WHERE `id` BETWEEN ? AND ? ORDER BY `c`",
+            ),
         ] {
-            assert_eq!(alike(ours), alike(theirs), "{ours}");
+            assert_eq!(alike(ours), alike(executed(theirs)), "{ours}");
         }
         assert_ne!(alike("SELECT c FROM sbtest1 WHERE id=?"), alike("SELECT c FROM sbtest2 WHERE id=?"));
         assert_ne!(alike("SELECT a FROM t"), alike("SELECT b FROM t"));

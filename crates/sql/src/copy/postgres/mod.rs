@@ -66,8 +66,8 @@ impl Maker for Postgres {
     }
 
     fn bytes(&self, database: &mut Database, _: &Path) -> Result<Option<u64>, SqlFailure> {
-        let of_databases = database.number("SELECT sum(pg_database_size(oid)) FROM pg_database")?;
-        Ok(of_databases.and_then(|bytes| u64::try_from(bytes).ok()).map(|bytes| bytes + BESIDE_BYTES))
+        let of_databases = database.server_text("SELECT sum(pg_database_size(oid)) FROM pg_database")?;
+        Ok(of_databases.and_then(|bytes| bytes.parse::<u64>().ok()).map(|bytes| bytes + BESIDE_BYTES))
     }
 
     fn sizes(&self, database: &mut Database, change: Option<&CopySetting>) -> Result<Sizes, WorkloadError> {

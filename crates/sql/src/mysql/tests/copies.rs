@@ -5,7 +5,9 @@ use crate::address::{Address, ServerAddress, System, parse};
 use crate::copy::mariadb::{settings, warm};
 use crate::copy::warm::Warmth;
 use crate::database::Database;
+use crate::facts;
 use crate::kind;
+use crate::mysql::facts as mysql;
 use duel_model::{CopySetting, MILLISECOND_NS, SECOND_NS};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,6 +20,16 @@ fn at(address: &str) -> ServerAddress {
 fn database(server: &Server) -> Database {
     let (client, ..) = kind::connect(&at(&server.address("db", "")), 30 * SECOND_NS).unwrap();
     Database::Server(Box::new(client), System::Mysql)
+}
+
+/// MySQL has no list of them, MariaDB has, and both say of each when they are asked for it.
+#[test]
+fn what_a_session_has_of_its_own_is_found_out_by_asking_for_it() {
+    let Some(server) = server() else { return };
+    let mut database = database(server);
+    let listed = facts::read(&mut database, 0).unwrap().list("sql.may_set").to_vec();
+    assert_eq!(facts::mysql_may_set(&mut database), Some(listed.clone()));
+    assert!(listed.len() > 5 && listed.len() < mysql::SETTINGS.len(), "{listed:?}");
 }
 
 #[test]

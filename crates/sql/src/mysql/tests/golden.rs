@@ -5,6 +5,7 @@ use super::super::statements::Statements;
 use super::*;
 use crate::failure::{DEADLOCK, ERROR, TOO_MANY};
 use crate::wire::Value;
+use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, PrivateDecryptingKey};
 
 /// Hexadecimal digits with spaces between them.
 fn hex(digits: &str) -> Vec<u8> {
@@ -214,7 +215,7 @@ fn the_full_way_of_caching_sha2_sends_the_password_to_this_machine() {
     let greeting = packet(0, &greeting(NEW, "caching_sha2_password"));
 
     let mut wire = MySql::default();
-    wire.log_in(&Login { is_local: true, ..login() }).unwrap();
+    wire.log_in(&Login { is_local: true, is_socket: true, ..login() }).unwrap();
     all(&mut wire, &greeting).unwrap();
     wire.outgoing().clear();
     all(&mut wire, &packet(2, &[1, 4])).unwrap();
@@ -225,6 +226,73 @@ fn the_full_way_of_caching_sha2_sends_the_password_to_this_machine() {
     all(&mut wire, &greeting).unwrap();
     let both = [packet(2, &[1, 3]), packet(3, OK)].concat();
     assert_eq!(all(&mut wire, &both), Ok(vec![Happened::LoggedIn]), "the server knew the password");
+}
+
+/// The greeting of MySQL 9.7.4, as it came by TCP.
+const GREETING_9_7: &str = "4b 00 00 00 0a 39 2e 37 2e 34 2d 32 00 f3 00 00 00 33 41 4c 2a 06 31 2a 1f 00 ff ff ff 02 00 ff \
+                            df 15 00 00 00 00 00 00 00 00 00 00 39 6f 26 0d 18 2f 6d 0d 32 5b 02 35 00 63 61 63 68 69 6e 67 \
+                            5f 73 68 61 32 5f 70 61 73 73 77 6f 72 64 00";
+
+#[test]
+fn by_tcp_to_this_machine_the_password_goes_encrypted_for_the_servers_key() {
+    let nonce = hex("33 41 4c 2a 06 31 2a 1f 39 6f 26 0d 18 2f 6d 0d 32 5b 02 35");
+    let pair = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048).unwrap();
+    let private = PrivateDecryptingKey::from_pkcs8(pair.serialized_der()).unwrap();
+    let private = OaepPrivateDecryptingKey::new(private).unwrap();
+    // By what the greeting proposes, and where the user has another way than that.
+    for switches in [false, true] {
+        let mut wire = MySql::default();
+        wire.log_in(&Login { is_local: true, ..login() }).unwrap();
+        all(&mut wire, &hex(GREETING_9_7)).unwrap();
+        let mut number = 2;
+        if switches {
+            let to = [b"\xfecaching_sha2_password\0", nonce.as_slice(), &[0]].concat();
+            all(&mut wire, &packet(number, &to)).unwrap();
+            number += 2;
+        }
+        wire.outgoing().clear();
+        assert_eq!(all(&mut wire, &packet(number, &[1, 4])), Ok(vec![]));
+        assert_eq!(*wire.outgoing(), packet(number + 1, &[2]), "it is asked for its key, and told nothing");
+        wire.outgoing().clear();
+        let key = [&[1], pair.public_key_pem().as_bytes()].concat();
+        assert_eq!(all(&mut wire, &packet(number + 2, &key)), Ok(vec![]));
+        let sent = std::mem::take(wire.outgoing());
+        assert_eq!(sent[..4], [0, 1, 0, number + 3]);
+        let mut hidden = vec![0; private.min_output_size()];
+        let hidden = private.decrypt(&OAEP_SHA1_MGF1SHA1, &sent[4..], &mut hidden, None).unwrap();
+        let password: Vec<u8> = hidden.iter().zip(&nonce).map(|(byte, mask)| byte ^ mask).collect();
+        assert_eq!(password, b"secret\0");
+        assert_eq!(all(&mut wire, &packet(number + 4, OK)), Ok(vec![Happened::LoggedIn]));
+    }
+    for key in [&b"\x01-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"[..], &[1], &[1, 3]] {
+        let mut wire = MySql::default();
+        wire.log_in(&Login { is_local: true, ..login() }).unwrap();
+        all(&mut wire, &hex(GREETING_9_7)).unwrap();
+        all(&mut wire, &packet(2, &[1, 4])).unwrap();
+        let why = all(&mut wire, &packet(4, key)).unwrap_err();
+        assert!(why.text.contains("key that the server sent"), "{}", why.text);
+    }
+}
+
+#[test]
+fn to_another_machine_the_password_itself_does_not_go_without_tls() {
+    let mut wire = MySql::default();
+    wire.log_in(&login()).unwrap();
+    all(&mut wire, &hex(GREETING_9_7)).unwrap();
+    wire.outgoing().clear();
+    let why = all(&mut wire, &packet(2, &[1, 4])).unwrap_err();
+    assert!(why.text.contains("sslmode=require"), "{}", why.text);
+    assert!(wire.outgoing().is_empty());
+}
+
+#[test]
+fn a_user_that_mysql_9_does_not_have_is_not_said_to_log_in_in_some_way() {
+    let mut wire = MySql::default();
+    wire.log_in(&login()).unwrap();
+    all(&mut wire, &hex(GREETING_9_7)).unwrap();
+    let to = [b"\xfesha256_password\0", NONCE.as_slice(), &[0]].concat();
+    let why = all(&mut wire, &packet(2, &to)).unwrap_err();
+    assert!(why.text.contains("a user that it does not have"), "{}", why.text);
 }
 
 #[test]

@@ -111,7 +111,14 @@ fn users_log_in_by_password_signature_socket_and_either() {
         assert_eq!(value(&mut client, "SELECT DATABASE()"), "db");
     }
     if rustix::process::geteuid().is_root() {
-        let root = Login { user: "root".into(), password: None, database: String::new(), is_local: true, ..login() };
+        let root = Login {
+            user: "root".into(),
+            password: None,
+            database: String::new(),
+            is_local: true,
+            is_socket: true,
+            ..login()
+        };
         let mut client = Client::log_in(server.socket(), &root).unwrap();
         assert_eq!(value(&mut client, "SELECT CURRENT_USER()"), "root@localhost");
     }

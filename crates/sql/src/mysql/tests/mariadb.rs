@@ -109,7 +109,9 @@ impl Server {
             keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
         let server = Self { folder, port, certificate: pair.cert.der().clone(), _keeper: keeper };
         let began = Instant::now();
-        while let Err(failure) = Client::log_in(server.socket(), &Login { is_local: true, ..by("native") }) {
+        while let Err(failure) =
+            Client::log_in(server.socket(), &Login { is_local: true, is_socket: true, ..by("native") })
+        {
             if began.elapsed() > PATIENCE {
                 let log = fs::read_to_string(server.folder.join("log")).unwrap_or_default();
                 return Err(format!("{}\n{log}", failure.text));

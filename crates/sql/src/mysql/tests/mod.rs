@@ -27,6 +27,7 @@ fn login() -> Login {
         database: "db".into(),
         tls: AskTls::Never,
         is_local: false,
+        is_socket: false,
     }
 }
 
