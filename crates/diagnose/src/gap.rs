@@ -210,14 +210,8 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// What this probe showed of the pair. Where it was made once more, the longer one counts, if it tells anything.
+    /// What this probe showed of the pair.
     pub(crate) fn look(&self, kind: Kind) -> Look<'a> {
-        if let Some(longer) = kind.longer()
-            && self.case.outcome(&longer.id(self.mode)).is_some()
-            && let Look::Shown(view) = self.look(longer)
-        {
-            return Look::Shown(view);
-        }
         let id = kind.id(self.mode);
         let Some(outcome) = self.case.outcome(&id) else {
             return match kind.possible(&self.case) {
@@ -326,22 +320,40 @@ impl<'a> Gap<'a> {
         self.flip_against(kind, reference, self.mode)
     }
 
-    /// The same probe made longer, where a flip leaves open whether it matters, there is time for it, and an interval that is as much
-    /// narrower would tell.
+    /// The same probe made longer, where a flip leaves open whether it matters, an interval that is as much narrower would tell, and there
+    /// is time for it and for the control behind it.
     pub(crate) fn longer(&self, flip: &Flip<'_>) -> Option<Probe> {
         let longer = flip.kind.longer()?;
         // What it shows is shown already.
         self.case.outcome(&longer.id(self.mode)).is_none().then_some(())?;
         let probe = longer.probe(&self.case, self.mode);
+        let control_ns = match self.control(false) {
+            Some(Look::NotAsked(control)) => control.budget_ns,
+            None | Some(Look::Shown(_) | Look::Missing(_)) => 0,
+        };
         let narrower = flip.view.narrower((LONGER as f64).sqrt());
         let would_be = Flip::new(flip.kind, self.known_reference()?, narrower)?;
-        let would_tell = would_be.moved() || would_be.is_negligible();
-        (would_tell && probe.budget_ns <= self.case.budget_left_ns).then_some(probe)
+        (would_be.tells() && probe.budget_ns + control_ns <= self.case.budget_left_ns).then_some(probe)
     }
 
-    /// What this probe did to the gap that shows in `reference`, with as many connections as it was made with.
+    /// What this probe did to the gap that shows in `reference`, with as many connections as it was made with. Where that leaves open whether
+    /// it matters, and the probe was made once more, the longer one counts.
     pub(crate) fn flip_against(&self, kind: Kind, reference: &View<'a>, mode: Mode) -> FlipLook<'a> {
-        match self.look(kind) {
+        let once = self.flip_once(kind, kind, reference, mode);
+        match (&once, kind.longer()) {
+            (FlipLook::Shown(flip), Some(longer)) if !flip.tells() => {
+                match self.case.outcome(&longer.id(self.mode)).map(|_| self.flip_once(kind, longer, reference, mode)) {
+                    Some(FlipLook::Shown(flip)) => FlipLook::Shown(flip),
+                    _ => once,
+                }
+            }
+            _ => once,
+        }
+    }
+
+    /// What `made`, this flip or the same made longer, did to the gap.
+    fn flip_once(&self, kind: Kind, made: Kind, reference: &View<'a>, mode: Mode) -> FlipLook<'a> {
+        match self.look(made) {
             Look::NotAsked(probe) => FlipLook::NotAsked(probe),
             Look::Missing(why) => FlipLook::Missing(why),
             Look::Shown(view) => match self.measured_besides(kind, reference, &view) {
@@ -679,6 +691,8 @@ impl<'a> Flip<'a> {
     /// and takes what moved; at 95 % each, chance alone would move one in three times. Bonferroni: 99.5 % each, which
     /// is 2.81 standard errors instead of 1.96.
     pub(crate) const MANY_LOOKS: f64 = 2.81 / 1.96;
+    /// The same of a flip that was made once more: twice as many chances, so 99.75 % each.
+    const MORE_LOOKS: f64 = 3.02 / 1.96;
 
     /// `None` where one of them gives no interval to hold against the other.
     pub(crate) fn new(kind: Kind, reference: &View<'a>, view: View<'a>) -> Option<Self> {
@@ -710,7 +724,8 @@ impl<'a> Flip<'a> {
             || (self.share.mid >= Self::LEAST_OF_MANY && self.part.mid >= Self::NOTEWORTHY);
         // What is left bounds this side of the interval. Widening it in log is more than widening `r'` would do, since
         // `ln(1 + k (r' - 1))` grows ever more slowly with `ln r'`.
-        let beyond_chance = |moved: Estimate| moved.mid > Self::MANY_LOOKS * moved.below;
+        let looks = if Kind::is_longer(self.view.id) { Self::MORE_LOOKS } else { Self::MANY_LOOKS };
+        let beyond_chance = |moved: Estimate| moved.mid > looks * moved.below;
         noteworthy && beyond_chance(self.moved_log) && beyond_chance(self.part)
     }
 
@@ -719,6 +734,11 @@ impl<'a> Flip<'a> {
     pub(crate) fn is_negligible(&self) -> bool {
         let is_little = |share: Estimate| share.high() < Self::NOTEWORTHY;
         is_little(self.share) && is_little(self.part) && self.of_fast_alone.is_none_or(is_little)
+    }
+
+    /// It does not leave open whether it matters.
+    pub(crate) fn tells(&self) -> bool {
+        self.moved() || self.is_negligible()
     }
 
     /// At least 80 % of the log of the gap moved, and more than half of it beyond the interval.

@@ -36,3 +36,4 @@ pub use cause::CauseEntry;
 pub use causes::{catalogue, unproven};
 pub use engine::{next, next_naming};
 pub use evidence::below::as_below;
+pub use probes::LONGER;

@@ -20,6 +20,8 @@ pub(crate) struct BlockSchedule {
     pub(crate) first_block: u32,
     /// How many blocks there are, whatever is known by then; `None`: until it is known enough.
     pub(crate) blocks: Option<u32>,
+    /// The time is used up, whatever is known by then.
+    pub(crate) takes_all: bool,
     /// Each block has connections of its own, where connections are kept.
     pub(crate) renews: bool,
     /// The gaps that a probe is held against.
@@ -82,7 +84,7 @@ pub(crate) fn blocks(
         if under_way.run(bench, order.clone(), watcher, around)? == Next::End {
             return Ok(());
         }
-        if schedule.blocks.is_some() {
+        if schedule.blocks.is_some() || schedule.takes_all {
             continue;
         }
         let is_verdict = schedule.role == SlotRole::Measured;

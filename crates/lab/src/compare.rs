@@ -94,6 +94,7 @@ pub(crate) fn run(
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
         blocks: None,
+        takes_all: false,
         renews,
         held: Vec::new(),
         by_whole: Vec::new(),

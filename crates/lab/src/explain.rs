@@ -258,7 +258,9 @@ impl Lab {
             }
         }
         let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
-        let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
+        // Of one that is made once more, as much as the first time: its slots are as that had them, and there are more of them.
+        let once_ns = if probe.takes_all { probe.budget_ns / duel_diagnose::LONGER } else { probe.budget_ns };
+        let affordable_ns = once_ns / (PAIRS_WANTED * bench.targets() as u64);
         let by_whole = site.known.by_whole();
         let (turns, slot_ns) = match site.rhythm {
             // Pauses that go on while another target has its turn count by the length of turns.
@@ -272,13 +274,12 @@ impl Lab {
             _ => {
                 let trials = seen.slots.iter().map(|slot| (slot.target, &slot.tally.service));
                 let op_ns = slowest_op_ns as Nanos + bench.think_ns();
-                let ops = if bench.lanes() == 1 { OPS_PER_TURN_ALONE } else { OPS_PER_TURN };
-                let in_turns_ns = slot_in_turns_ns(op_ns, ops).min(affordable_ns);
-                let may_take_turns = !probe.reads_hosts && kinds::of(&plan.workload).takes_turns();
-                match may_take_turns.then(|| turns_of(in_turns_ns, op_ns, ops, trials, bench.lanes())) {
-                    None | Some(1) => (1, probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns)),
-                    Some(turns) => (turns, in_turns_ns),
-                }
+                let ops = site.ops_per_turn(plan, probe);
+                let slot = ops.map(|ops| (ops, slot_in_turns_ns(op_ns, ops).min(affordable_ns)));
+                let turns = slot.map(|(ops, slot_ns)| (turns_of(slot_ns, op_ns, ops, trials, bench.lanes()), slot_ns));
+                turns
+                    .filter(|&(turns, _)| turns > 1)
+                    .unwrap_or_else(|| (1, probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns)))
             }
         };
         let schedule = BlockSchedule {
@@ -290,6 +291,7 @@ impl Lab {
             end_load_ns: probe.budget_ns,
             first_block: 1,
             blocks: None,
+            takes_all: probe.takes_all,
             renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS,
             held: held::against(site.plan, probe, site.known),
         };
@@ -354,6 +356,34 @@ pub(crate) struct Site<'a> {
     pub(crate) known: Known<'a>,
     /// The turns that the comparison was run in.
     pub(crate) rhythm: Option<Rhythm>,
+}
+
+impl Site<'_> {
+    /// Ops of a turn, where the slots of a probe may be run in turns; `None`: in one go.
+    ///
+    /// A slot's rate is what its turns typically had, or what all of it had where it is in one go. These differ where a server pauses now and
+    /// then, so a probe is held only against what was measured its own way: with the plan's connections as the comparison was, and over one
+    /// connection as the first such probe, which is the same unless servers stand still. Pauses seem the longer, the shorter turns are, and
+    /// that they are no limit is told by how long they are.
+    fn ops_per_turn(&self, varied: &Plan, probe: &Probe) -> Option<u64> {
+        let work = kinds::of(&varied.workload);
+        let stands_still =
+            |seen: &TargetObservation| seen.stalls.is_some_and(|stalls| stalls.share > self.plan.compare.margin);
+        if probe.reads_hosts
+            || !work.takes_turns()
+            || !self.known.by_whole().is_empty()
+            || self.known.comparison.iter().any(stands_still)
+        {
+            return None;
+        }
+        match varied.lanes() {
+            lanes if lanes == self.plan.lanes() => self.rhythm.map(|_| OPS_PER_TURN),
+            // Of requests that differ, a turn should hold some of each.
+            1 if !work.ops_differ(&varied.workload) => Some(OPS_PER_TURN_ALONE),
+            1 => Some(OPS_PER_TURN),
+            _ => self.rhythm.map(|_| OPS_PER_TURN),
+        }
+    }
 }
 
 /// Turns that slots were run in.

@@ -18,6 +18,9 @@ pub struct Probe {
     pub variation: Variation,
     /// Most load time that it may take over all targets.
     pub budget_ns: Nanos,
+    /// It takes all of that, however sharp it is before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_all: bool,
     /// Read the targets' machines before and after each of its slots.
     #[serde(default)]
     pub reads_hosts: bool,

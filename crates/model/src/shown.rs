@@ -383,7 +383,8 @@ impl Texts for Evidence {
 impl Texts for ProbeOutcome {
     fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
         let Self { probe, pairs, targets, demands: _, lens, twin, doubts, unavailable } = self;
-        let Probe { id: _, question, variation: _, budget_ns: _, reads_hosts: _, lens_of: _, below: _ } = probe;
+        let Probe { id: _, question, variation: _, budget_ns: _, takes_all: _, reads_hosts: _, lens_of: _, below: _ } =
+            probe;
         change(question);
         pairs.each(change);
         targets.each(change);

@@ -67,8 +67,9 @@ pub(crate) struct Kind {
 }
 
 /// How many times as long a probe takes that is made once more, since its first interval was too wide to tell anything. It is judged
-/// by itself: who looks again because of what he saw and then counts both would see what he looks for too often.
-pub(crate) const LONGER: u64 = 3;
+/// by itself: who looks again because of what he saw and then counts both would see what he looks for too often. The first may have ended
+/// early, as sharp as a comparison has to be, and what a flip leaves of a gap may need more than that: this one takes all of its time.
+pub const LONGER: u64 = 3;
 const LONGER_END: &str = "-longer";
 
 /// What is to be known of a probe.
@@ -277,6 +278,7 @@ impl Kind {
             question: self.entry.question.to_owned(),
             variation,
             budget_ns: if self.is_longer { LONGER * once_ns } else { once_ns },
+            takes_all: self.is_longer,
             reads_hosts: reads == Reads::Hosts,
             lens_of: (reads == Reads::Lens).then_some(self.number),
             below: self.entry.below,

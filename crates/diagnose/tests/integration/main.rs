@@ -18,6 +18,7 @@ mod http_version;
 mod kinds;
 mod leads;
 mod lens;
+mod longer;
 mod machines;
 mod network;
 mod paths;

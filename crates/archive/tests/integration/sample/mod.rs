@@ -117,6 +117,7 @@ pub fn explanation() -> Explanation {
             ..Variation::default()
         },
         budget_ns: 8 * SECOND_NS,
+        takes_all: false,
         reads_hosts: false,
         lens_of: None,
         below: None,

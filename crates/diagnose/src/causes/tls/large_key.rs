@@ -111,10 +111,11 @@ fn without_full_handshakes(gap: &Gap<'_>, slow: &str) -> Option<Standing> {
 /// that contradict each other tell that one of them is chance, and not which.
 fn weigh_both(gap: &Gap<'_>, resumed: &Flip<'_>, keys: &str) -> Standing {
     let by_resumed = judge(gap, resumed, keys);
+    let is_open = |standing: &Standing| matches!(standing, Standing::Undecided(_) | Standing::Wants(_));
     let kept = match gap.flip(KEPT) {
         FlipLook::Shown(kept) => kept,
         // What confounds resumption confounds the blunter flip as well: that is not worth a probe.
-        FlipLook::NotAsked(probe) if matches!(by_resumed, Standing::Undecided(_)) && !resumed.moved() => {
+        FlipLook::NotAsked(probe) if is_open(&by_resumed) && !resumed.moved() => {
             return Standing::Wants(vec![probe]);
         }
         FlipLook::NotAsked(_) | FlipLook::Missing(_) => return by_resumed,
@@ -125,8 +126,8 @@ fn weigh_both(gap: &Gap<'_>, resumed: &Flip<'_>, keys: &str) -> Standing {
     };
     match (by_resumed, judge(gap, &kept, keys)) {
         (Standing::Fits(_), Standing::RuledOut(_)) | (Standing::RuledOut(_), Standing::Fits(_)) => contradict(resumed),
-        (Standing::Undecided(_), Standing::Fits(_)) if resumed.share.high() < kept.share.mid => contradict(resumed),
-        (Standing::Undecided(_), by_kept @ (Standing::Fits(_) | Standing::RuledOut(_))) => by_kept,
+        (open, Standing::Fits(_)) if is_open(&open) && resumed.share.high() < kept.share.mid => contradict(resumed),
+        (open, by_kept @ (Standing::Fits(_) | Standing::RuledOut(_))) if is_open(&open) => by_kept,
         (by_resumed, _) => by_resumed,
     }
 }

@@ -441,6 +441,7 @@ fn probe(id: &str, question: &str, variation: Variation) -> Probe {
         question: question.into(),
         variation,
         budget_ns: 8 * SECOND_NS,
+        takes_all: false,
         reads_hosts: false,
         lens_of: None,
         below: None,
