@@ -554,7 +554,9 @@ pub(crate) mod tests {
         {
             let all = command();
             let of_verb = verb.map_or(&all, |verb| all.find_subcommand(verb).unwrap());
-            let switches = of_verb.get_arguments().filter(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
+            let declared = |arg: &&Arg| duel_model::web::SCHEMA.param(arg.get_id().as_str()).filter(|p| p.is_switch());
+            let is_switch = |arg: &&Arg| matches!(arg.get_action(), ArgAction::SetTrue) || declared(arg).is_some();
+            let switches = of_verb.get_arguments().filter(is_switch);
             let mut tried = 0;
             for long in switches.filter_map(Arg::get_long) {
                 for (typed, is_on) in [("", true), ("=true", true), ("=false", false)] {
@@ -562,7 +564,11 @@ pub(crate) mod tests {
                     let matches = matched(&words(verb, &[targets, &[&option]].concat())).unwrap();
                     let of_verb = matches.subcommand().map_or(&matches, |(_, matches)| matches);
                     let id = of_verb.ids().map(clap::Id::as_str).find(|id| id.replace('_', "-") == long).unwrap();
-                    assert_eq!(of_verb.get_flag(id), is_on, "{verb:?} {option}");
+                    let is_typed_on = match duel_model::web::SCHEMA.param(id) {
+                        Some(param) => param.read(of_verb.get_one::<String>(id).unwrap()).unwrap() == "on",
+                        None => of_verb.get_flag(id),
+                    };
+                    assert_eq!(is_typed_on, is_on, "{verb:?} {option}");
                 }
                 tried += 1;
             }
@@ -570,7 +576,9 @@ pub(crate) mod tests {
         }
         let flags = read(&words(None, &["-kq", "http://a/", "http://b/", "--no-keepalive=false"])).unwrap();
         assert!(
-            flags.load.tls.insecure && flags.output.quiet && !flags.load.request.no_keepalive,
+            flags.load.settings.typed("insecure") == Some("on")
+                && flags.output.quiet
+                && flags.load.settings.typed("keepalive").is_none(),
             "letters are still put together"
         );
         let maybe = words(None, &["http://a/", "http://b/", "--why=maybe"]);

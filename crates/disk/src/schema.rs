@@ -222,13 +222,7 @@ pub const DEPTH: Param = Param {
 };
 
 /// Without the page cache.
-pub const DIRECT: Param = Param {
-    name: "direct",
-    value_name: "ON|OFF",
-    help: "Bypass the page cache (O_DIRECT)",
-    sort: Sort::Switch,
-    default: "off",
-};
+pub const DIRECT: Param = Param::switch("direct", "Bypass the page cache (O_DIRECT)");
 
 /// How much is worked on.
 pub const SIZE: Param = Param {
@@ -323,13 +317,10 @@ pub const ENGINE: Param = Param {
 };
 
 /// What is cached is dropped.
-pub const COLD: Param = Param {
-    name: "cold",
-    value_name: "ON|OFF",
-    help: "Drop what the page cache holds of the file before each slot, and when reads in order begin anew (posix_fadvise)",
-    sort: Sort::Switch,
-    default: "off",
-};
+pub const COLD: Param = Param::switch(
+    "cold",
+    "Drop what the page cache holds of the file before each slot, and when reads in order begin anew (posix_fadvise)",
+);
 
 /// What is read ahead.
 pub const READ_AHEAD: Param = Param {

@@ -34,10 +34,13 @@ impl Plan {
         }
         // A factor's levels stand in `--vary`.
         let varied = |param: &Param| self.factors.iter().any(|factor| factor.name() == param.name);
+        let schema = self.schema();
         for (param, value) in self.workload.changed().filter(|(param, _)| !varied(param)) {
-            match param.is_switch() {
-                true => options.flag(&format!("--{}={value}", param.name), true),
-                false => options.value(&format!("--{}", param.name), value),
+            match (schema.switched_off_by(param), param.is_switch()) {
+                (Some(off), _) if value == "off" => options.flag(&format!("--{}", off.option), true),
+                (_, true) if value == "on" => options.flag(&schema.option(param), true),
+                (_, true) => options.flag(&format!("{}={value}", schema.option(param)), true),
+                (_, false) => options.value(&schema.option(param), param.typed(&value)),
             }
         }
         for factor in &self.factors {
@@ -189,9 +192,6 @@ impl Options {
         if http.accepts_any_status {
             return None;
         }
-        if http.method != usual.method {
-            self.value("-m", &http.method);
-        }
         http.headers.iter().for_each(|(name, value)| self.value("-H", format!("{name}: {value}")));
         if let Some(bytes) = http.range_bytes {
             self.value("-H", format!("Range: bytes=0-{}", bytes.saturating_sub(1)));
@@ -208,7 +208,6 @@ impl Options {
         if http.accept_encoding != usual.accept_encoding {
             self.value("--encoding", http.accept_encoding.as_deref().unwrap_or("identity"));
         }
-        self.flag("--no-keepalive", !http.keepalive);
         if http.max_redirects > 0 {
             let option = if http.follows_each { "--follow-each" } else { "--follow" };
             self.value(option, http.max_redirects.to_string());
@@ -226,7 +225,6 @@ impl Options {
 
     fn tls(&mut self, tls: &TlsPlan) -> Option<()> {
         let usual = TlsPlan::default();
-        self.flag("-k", !tls.verify);
         let files =
             [("--ca", &tls.ca_file), ("--client-cert", &tls.client_cert_file), ("--client-key", &tls.client_key_file)];
         for (name, path) in files {
@@ -234,17 +232,6 @@ impl Options {
                 self.path(name, path)?;
             }
         }
-        if tls.versions != usual.versions {
-            let versions: Vec<&str> = tls.versions.iter().map(|version| version.name()).collect();
-            self.value("--tls", versions.join("+"));
-        }
-        if !tls.ciphers.is_empty() {
-            self.value("--ciphers", tls.ciphers.join(","));
-        }
-        if !tls.groups.is_empty() && tls.groups != usual.groups {
-            self.value("--groups", tls.groups.join(","));
-        }
-        self.flag("--resumption", tls.resumption);
         if tls.alpn != usual.alpn {
             self.value("--alpn", tls.alpn.join(","));
         }

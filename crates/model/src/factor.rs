@@ -1,36 +1,22 @@
 //! Factors: what an experiment varies, and the treatments that come of it.
 
+use crate::web::settings;
 use crate::{
-    Arrival, Body, Id, LoopKind, Param, Plan, Schema, Threads, TlsVersion, WorkloadPlan, format_bytes, kinds,
-    sanitize_line,
+    Arrival, Body, Id, LoopKind, Param, Plan, Schema, Sort, Threads, WorkloadPlan, format_bytes, kinds, sanitize_line,
 };
 use serde::{Deserialize, Serialize};
 
 /// A parameter that an experiment varies, with its levels in the order in which they were given.
-///
-/// A level of TLS versions, ciphers, groups or encodings is itself a list of what is allowed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", content = "levels", rename_all = "kebab-case")]
+#[serde(try_from = "Kept", into = "Kept")]
 pub enum Factor {
     /// Connections to each target.
     Connections(Vec<u32>),
     /// Requests per second of an open loop.
     Rate(Vec<f64>),
-    /// Methods.
-    Method(Vec<String>),
     /// Bytes of a generated request body; 0: none is sent.
     BodySize(Vec<u64>),
-    /// Allowed versions of TLS.
-    Tls(Vec<Vec<TlsVersion>>),
-    /// Allowed cipher suites.
-    Cipher(Vec<Vec<String>>),
-    /// Key exchange groups.
-    Group(Vec<Vec<String>>),
-    /// Whether TLS sessions are resumed on new connections.
-    Resumption(Vec<bool>),
-    /// Whether connections are kept alive.
-    Keepalive(Vec<bool>),
-    /// Accepted content codings; an empty list: the field is not sent.
+    /// Accepted content codings, each level a list; an empty list: the field is not sent.
     Encoding(Vec<Vec<String>>),
     /// Path and query that replace those of each target's address; they begin with `/`.
     Path(Vec<String>),
@@ -39,8 +25,7 @@ pub enum Factor {
 }
 
 /// Levels of a declared setting, each as it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "KeptLevels", into = "KeptLevels")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SettingLevels {
     /// Whose setting.
     pub schema: &'static Schema,
@@ -48,6 +33,82 @@ pub struct SettingLevels {
     pub param: &'static Param,
     /// Its values.
     pub levels: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum KeptLevel {
+    Switch(bool),
+    Text(String),
+    Names(Vec<String>),
+}
+
+macro_rules! kept {
+    ($($same:ident($levels:ty)),+; $($before:ident = $param:ident),+) => {
+        /// A factor as it is kept. Settings that were factors before they were declared stand under names of their own, with levels
+        /// as fields of a plan have them.
+        #[derive(Serialize, Deserialize)]
+        #[serde(tag = "name", content = "levels", rename_all = "kebab-case")]
+        enum Kept {
+            $($same($levels),)+
+            $($before(Vec<KeptLevel>),)+
+            Setting(KeptLevels),
+        }
+
+        impl From<Factor> for Kept {
+            fn from(factor: Factor) -> Self {
+                match factor {
+                    $(Factor::$same(levels) => Self::$same(levels),)+
+                    $(Factor::Setting(of) if *of.param == settings::$param => {
+                        Self::$before(of.levels.iter().map(|level| KeptLevel::of(of.param, level)).collect())
+                    })+
+                    Factor::Setting(of) => Self::Setting(of.into()),
+                }
+            }
+        }
+
+        impl TryFrom<Kept> for Factor {
+            type Error = String;
+
+            fn try_from(kept: Kept) -> Result<Self, String> {
+                let levels = match kept {
+                    $(Kept::$same(levels) => return Ok(Self::$same(levels)),)+
+                    $(Kept::$before(levels) => KeptLevels {
+                        kind: Some(Id::new(crate::web::SCHEMA.kind)),
+                        param: settings::$param.id(),
+                        levels: levels.into_iter().map(|level| level.of_setting(&settings::$param)).collect(),
+                    },)+
+                    Kept::Setting(levels) => levels,
+                };
+                levels.try_into().map(Self::Setting)
+            }
+        }
+    };
+}
+
+kept! {
+    Connections(Vec<u32>), Rate(Vec<f64>), BodySize(Vec<u64>), Encoding(Vec<Vec<String>>), Path(Vec<String>);
+    Method = METHOD, Tls = TLS, Cipher = CIPHER, Group = GROUP, Resumption = RESUMPTION, Keepalive = KEEPALIVE
+}
+
+impl KeptLevel {
+    fn of(param: &Param, level: &str) -> Self {
+        match param.sort {
+            Sort::Switch | Sort::Choice(_) => Self::Switch(level == "on"),
+            Sort::Ranked { none, .. } if level == none => Self::Names(Vec::new()),
+            Sort::Ranked { .. } => Self::Names(level.split('+').map(str::to_owned).collect()),
+            _ => Self::Text(level.to_owned()),
+        }
+    }
+
+    fn of_setting(self, param: &Param) -> String {
+        match self {
+            Self::Switch(is_on) => if is_on { "on" } else { "off" }.to_owned(),
+            Self::Text(text) => text,
+            Self::Names(names) if names.is_empty() => param.default.to_owned(),
+            Self::Names(names) => names.join("+"),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,19 +147,7 @@ impl TryFrom<KeptLevels> for SettingLevels {
 
 impl Factor {
     /// The names of all factors, as they are typed.
-    pub const NAMES: [&'static str; 11] = [
-        "connections",
-        "rate",
-        "method",
-        "body-size",
-        "tls",
-        "cipher",
-        "group",
-        "resumption",
-        "keepalive",
-        "encoding",
-        "path",
-    ];
+    pub const NAMES: [&'static str; 5] = ["connections", "rate", "body-size", "encoding", "path"];
 
     /// The names of all that can be varied in this kind of work.
     pub fn names(schema: &'static Schema) -> impl Iterator<Item = &'static str> {
@@ -112,13 +161,7 @@ impl Factor {
         match self {
             Self::Connections(_) => "connections",
             Self::Rate(_) => "rate",
-            Self::Method(_) => "method",
             Self::BodySize(_) => "body-size",
-            Self::Tls(_) => "tls",
-            Self::Cipher(_) => "cipher",
-            Self::Group(_) => "group",
-            Self::Resumption(_) => "resumption",
-            Self::Keepalive(_) => "keepalive",
             Self::Encoding(_) => "encoding",
             Self::Path(_) => "path",
             Self::Setting(of) => of.param.name,
@@ -131,32 +174,23 @@ impl Factor {
             Self::Connections(levels) => levels.len(),
             Self::Rate(levels) => levels.len(),
             Self::BodySize(levels) => levels.len(),
-            Self::Method(levels) | Self::Path(levels) => levels.len(),
-            Self::Tls(levels) => levels.len(),
-            Self::Cipher(levels) | Self::Group(levels) | Self::Encoding(levels) => levels.len(),
-            Self::Resumption(levels) | Self::Keepalive(levels) => levels.len(),
+            Self::Path(levels) => levels.len(),
+            Self::Encoding(levels) => levels.len(),
             Self::Setting(of) => of.levels.len(),
         }
     }
 
     /// A level as it is typed; empty where there is no such level. Foreign text: to be made safe before it is shown.
     pub fn typed(&self, level: usize) -> String {
-        let switch = |on: &bool| if *on { "on" } else { "off" }.to_owned();
         let typed = match self {
             Self::Connections(levels) => levels.get(level).map(u32::to_string),
             Self::Rate(levels) => levels.get(level).map(f64::to_string),
             Self::BodySize(levels) => levels.get(level).map(u64::to_string),
-            Self::Method(levels) | Self::Path(levels) => levels.get(level).cloned(),
-            Self::Tls(levels) => levels.get(level).map(|versions| {
-                let names: Vec<&str> = versions.iter().map(|version| version.name()).collect();
-                names.join("+")
-            }),
-            Self::Cipher(levels) | Self::Group(levels) => levels.get(level).map(|names| names.join("+")),
+            Self::Path(levels) => levels.get(level).cloned(),
             Self::Encoding(levels) => levels.get(level).map(|codings| match codings.as_slice() {
                 [] => "identity".to_owned(),
                 codings => codings.join("+"),
             }),
-            Self::Resumption(levels) | Self::Keepalive(levels) => levels.get(level).map(switch),
             Self::Setting(of) => of.levels.get(level).cloned(),
         };
         typed.unwrap_or_default()
@@ -219,15 +253,9 @@ impl Factor {
         let WorkloadPlan::Http(http) = workload else { return };
         match self {
             Self::Connections(_) | Self::Rate(_) | Self::Path(_) | Self::Setting(_) => {}
-            Self::Method(levels) => http.method = levels.get(level).cloned().unwrap_or_default(),
             Self::BodySize(levels) => {
                 http.body = levels.get(level).filter(|&&bytes| bytes > 0).map_or(Body::None, |&n| Body::Generated(n));
             }
-            Self::Tls(levels) => http.tls.versions = levels.get(level).cloned().unwrap_or_default(),
-            Self::Cipher(levels) => http.tls.ciphers = levels.get(level).cloned().unwrap_or_default(),
-            Self::Group(levels) => http.tls.groups = levels.get(level).cloned().unwrap_or_default(),
-            Self::Resumption(levels) => http.tls.resumption = levels.get(level).copied().unwrap_or_default(),
-            Self::Keepalive(levels) => http.keepalive = levels.get(level).copied().unwrap_or_default(),
             Self::Encoding(levels) => {
                 http.accept_encoding = levels.get(level).filter(|codings| !codings.is_empty()).map(|c| c.join(", "));
             }
@@ -300,11 +328,36 @@ mod tests {
         }
     }
 
+    fn keepalive() -> Factor {
+        let levels = ["on", "off"].map(str::to_owned).to_vec();
+        Factor::Setting(SettingLevels { schema: &crate::web::SCHEMA, param: &settings::KEEPALIVE, levels })
+    }
+
+    #[test]
+    fn what_was_a_factor_before_it_was_a_setting_is_kept_as_then() {
+        for (kept, typed) in [
+            (r#"{"name":"keepalive","levels":[true,false]}"#, ["on", "off"]),
+            (r#"{"name":"method","levels":["GET","HEAD"]}"#, ["GET", "HEAD"]),
+            (r#"{"name":"resumption","levels":[false,true]}"#, ["off", "on"]),
+            (r#"{"name":"tls","levels":[["1.2"],["1.3","1.2"]]}"#, ["1.2", "1.3+1.2"]),
+            (r#"{"name":"cipher","levels":[["A"],["B","A"]]}"#, ["A", "B+A"]),
+            (r#"{"name":"cipher","levels":[[],["A"]]}"#, ["all", "A"]),
+            (r#"{"name":"group","levels":[["a"],["b","a"]]}"#, ["a", "b+a"]),
+        ] {
+            let factor: Factor = serde_json::from_str(kept).unwrap();
+            assert_eq!([0, 1].map(|level| factor.typed(level)), typed, "{kept}");
+            assert_eq!(serde_json::to_string(&factor).unwrap(), kept);
+        }
+        for wrong in [r#"{"name":"tls","levels":[["1.1"]]}"#, r#"{"name":"keepalive","levels":[["on","off"]]}"#] {
+            assert!(serde_json::from_str::<Factor>(wrong).is_err(), "{wrong}");
+        }
+    }
+
     #[test]
     fn treatments_are_all_combinations_and_each_has_its_own_plan() {
         let plan = plan(vec![
             Factor::Connections(vec![1, 8]),
-            Factor::Keepalive(vec![true, false]),
+            keepalive(),
             Factor::Encoding(vec![vec![], vec!["gzip".into(), "br".into()], vec!["gzip".into()]]),
         ]);
         assert_eq!(plan.treatments(), 12);

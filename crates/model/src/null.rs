@@ -5,7 +5,7 @@ use crate::schema::{FailureKind, Meaning, Noun, Schema};
 /// What they declare of themselves.
 pub const SCHEMA: Schema = Schema {
     kind: "null",
-    targets: "Nothing",
+    targets: "null:, which sends nothing",
     op: Noun { one: "op", many: "ops" },
     lane: Noun { one: "connection", many: "connections" },
     shared_lane: Noun { one: "stream", many: "streams" },

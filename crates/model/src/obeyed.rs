@@ -3,6 +3,7 @@
 //!
 //! Every field of a plan is named here, so that a new one cannot be forgotten: each is either told or said to be harmless.
 
+use crate::web::settings::INSECURE;
 use crate::{
     AuthPlan, Body, ComparePlan, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, LoadPlan,
     Param, Plan, ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, RestartCommand, SecretSource, Sort,
@@ -81,7 +82,8 @@ impl Plan {
 
     /// What to say of a plan under which whoever answers gets what is sent; to be told beside what that is.
     pub fn unverified(&self) -> Option<String> {
-        let is_unverified = matches!(&self.workload, WorkloadPlan::Http(http) if !http.tls.verify);
+        let is_varied = self.factors.iter().any(|factor| factor.name() == INSECURE.name);
+        let is_unverified = is_varied || matches!(&self.workload, WorkloadPlan::Http(http) if !http.tls.verify);
         is_unverified.then(|| "not verify the certificates of its servers".to_owned())
     }
 }
@@ -236,7 +238,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ComparePlan, Factor, KindPlan, NameOverride, RequestFormat, ServerPlan, TlsVersion};
+    use crate::{ComparePlan, Factor, KindPlan, NameOverride, RequestFormat, ServerPlan};
 
     fn plan(http: HttpPlan) -> Plan {
         Plan {
@@ -244,7 +246,7 @@ mod tests {
             workload: WorkloadPlan::Http(Box::new(http)),
             load: LoadPlan::default(),
             compare: ComparePlan::default(),
-            factors: vec![Factor::Path(vec!["/x".into()]), Factor::Tls(vec![vec![TlsVersion::V1_3]])],
+            factors: vec![Factor::Path(vec!["/x".into()]), Factor::BodySize(vec![1])],
         }
     }
 
@@ -306,6 +308,16 @@ mod tests {
         let mut local = plan(HttpPlan::default());
         local.targets[0].host = Some(host);
         assert_eq!(local.obeyed(), [""; 0]);
+    }
+
+    #[test]
+    fn verification_that_a_treatment_switches_off_is_told() {
+        let mut plan = plan(HttpPlan { body: Body::File("/x".into()), ..HttpPlan::default() });
+        assert_eq!((plan.unverified(), plan.obeyed().len()), (None, 1));
+        let levels = vec!["off".into(), "on".into()];
+        let schema = &crate::web::SCHEMA;
+        plan.factors = vec![Factor::Setting(crate::SettingLevels { schema, param: &INSECURE, levels })];
+        assert!(plan.unverified().is_some() && plan.obeyed().len() == 2);
     }
 
     #[test]

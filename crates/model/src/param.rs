@@ -61,15 +61,31 @@ pub enum Sort {
     /// Paths of targets whose content may be overwritten, joined by commas; empty: none. Whoever did not write the plan is asked
     /// first. A kind with such a setting has paths of this machine for targets.
     Destroys,
+    /// A token of HTTP (RFC 9110, 5.6.2), such as this one.
+    Token(&'static str),
     /// One of these words; what is typed may leave dashes out.
     Choice(&'static [&'static str]),
     /// Words joined by `+`, or `none`; their kind of work knows which there are.
     Words,
+    /// Names in order of preference, joined by `+`.
+    Ranked {
+        /// Which there are; none: their kind of work knows.
+        known: &'static [&'static str],
+        /// What stands for no name; empty: it takes one.
+        none: &'static str,
+        /// Whether commas and colons part names, too, where it is typed by itself; otherwise commas part levels of a factor.
+        by_commas: bool,
+    },
     /// `NAME=VALUE`, joined by commas, or nothing; their kind of work knows which there are. No quotes can be in them.
     Assignments,
 }
 
 impl Param {
+    /// A switch that is off where nothing is typed.
+    pub const fn switch(name: &'static str, help: &'static str) -> Self {
+        Self { name, value_name: "ON|OFF", help, sort: Sort::Switch, default: "off" }
+    }
+
     /// What it is kept under.
     pub const fn id(&self) -> Id {
         Id::new(self.name)
@@ -86,7 +102,8 @@ impl Param {
         let of = |choices: &[&str]| {
             let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
             let choice = choices.iter().find(|choice| plain(choice) == plain(typed));
-            choice.map(|choice| (*choice).to_owned()).ok_or_else(|| wrong(&choices.join(", ")))
+            let takes = || choices.join(if choices.len() == 2 { " or " } else { ", " });
+            choice.map(|choice| (*choice).to_owned()).ok_or_else(|| wrong(&takes()))
         };
         let fits = |number: u64, least: u64, most: u64, zero: &str| {
             (least..=most).contains(&number) || (number == 0 && !zero.is_empty())
@@ -119,6 +136,11 @@ impl Param {
                 let is_path = typed.len() <= MOST_PATH_BYTES && !typed.chars().any(char::is_control);
                 if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }
             }
+            Sort::Token(example) => {
+                let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+                let is_token = !typed.is_empty() && typed.bytes().all(is_part);
+                if is_token { Ok(typed.to_owned()) } else { Err(wrong(&format!("a word such as {example}"))) }
+            }
             Sort::Choice(choices) => of(choices),
             Sort::Assignments => {
                 let mut read = BTreeMap::new();
@@ -129,6 +151,18 @@ impl Param {
                     }
                 }
                 Ok(read.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(","))
+            }
+            Sort::Ranked { known, none, by_commas } => {
+                let parts = typed.split(|c| c == '+' || (*by_commas && matches!(c, ',' | ':'))).map(str::trim);
+                let names: Vec<&str> = parts.filter(|name| !["", none].contains(name)).collect();
+                let is_known = |name: &&str| known.is_empty() || known.contains(name);
+                let are_names = names.iter().all(|name| is_known(name) && name.bytes().all(|b| b.is_ascii_graphic()));
+                match names.as_slice() {
+                    [] if !none.is_empty() => Ok((*none).to_owned()),
+                    [_, ..] if are_names => Ok(names.join("+")),
+                    _ if known.is_empty() => Err(wrong("names joined by +")),
+                    _ => Err(wrong(&format!("one or several of {} joined by +", known.join(" and ")))),
+                }
             }
             Sort::Words => {
                 let mut words: Vec<String> =
@@ -169,9 +203,14 @@ impl Param {
         Ok(levels)
     }
 
-    /// Whether it may be typed without a value.
+    /// Whether it may be typed without a value, which switches it on.
     pub fn is_switch(&self) -> bool {
         self.sort == Sort::Switch
+    }
+
+    /// A kept value as it is typed.
+    pub fn typed(&self, kept: &str) -> String {
+        kept.replace('+', if matches!(self.sort, Sort::Ranked { by_commas: true, .. }) { "," } else { "+" })
     }
 
     /// Whether it can be varied: paths that are read or overwritten cannot, so that who is asked for one is told all of them. What
@@ -182,7 +221,8 @@ impl Param {
 
     /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
     pub fn takes_lists(&self) -> bool {
-        !matches!(self.sort, Sort::Words | Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments)
+        let has_commas = matches!(self.sort, Sort::Words | Sort::Ranked { by_commas: true, .. });
+        self.can_vary() && !has_commas
     }
 
     /// A kept value as it is read: sizes with their unit.
@@ -247,12 +287,33 @@ mod tests {
             (&SIZE, "0", "from 1 to"),
             (&SIZE, "2MiB", "from 1 to"),
             (&SIZE, "x\u{1b}[2J", "got 'x"),
-            (&WAY, "up", "there, back"),
+            (&WAY, "up", "there or back"),
             (&SOME, "a;b", "joined by +"),
         ] {
             let said = param.read(typed).unwrap_err();
             assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
         }
+    }
+
+    #[test]
+    fn ranked_names_keep_their_order_and_commas_part_them_where_they_may() {
+        let ranked = |none: &'static str, by_commas: bool| Param {
+            name: "ranked",
+            sort: Sort::Ranked { known: &[], none, by_commas },
+            ..SOME
+        };
+        let (listed, varied) = (ranked("all", true), ranked("", false));
+        assert_eq!(listed.read(" b,a :c+").as_deref(), Ok("b+a+c"));
+        assert_eq!(["", "all", ","].map(|typed| listed.read(typed).unwrap()), ["all"; 3]);
+        assert_eq!((listed.typed("b+a").as_str(), varied.typed("b+a").as_str()), ("b,a", "b+a"));
+        assert!(listed.can_vary() && !listed.takes_lists());
+        assert_eq!(varied.levels("b+a, c").unwrap(), ["b+a", "c"]);
+        for wrong in ["", "+", "a b", "a\u{1b}"] {
+            assert!(varied.read(wrong).is_err(), "{wrong:?}");
+        }
+        let known = Param { sort: Sort::Ranked { known: &["1", "2"], none: "", by_commas: false }, ..varied };
+        assert_eq!(known.read("2+1").as_deref(), Ok("2+1"));
+        assert!(known.read("2+3").unwrap_err().contains("1 and 2 joined by +"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! parts and failures of ops are places in arrays; what is kept has them by name, so that it reads the same whatever a
 //! later version declares beside them.
 
+use crate::web::settings::{Setting, SwitchedOff};
 use crate::{Declaration, Param, web};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -334,7 +335,37 @@ impl Schema {
         self.of_web(param)?.needs
     }
 
-    fn of_web(&self, param: &Param) -> Option<&'static web::settings::Setting> {
+    /// How a setting is typed.
+    pub fn option(&self, param: &Param) -> String {
+        match self.option_names(param) {
+            (_, Some(letter)) => format!("-{letter}"),
+            (word, None) => format!("--{word}"),
+        }
+    }
+
+    /// The word by which a setting is typed, and the letter, if there is one.
+    pub fn option_names(&self, param: &Param) -> (&'static str, Option<char>) {
+        let setting = self.of_web(param);
+        (setting.and_then(|setting| setting.option).unwrap_or(param.name), setting.and_then(|setting| setting.letter))
+    }
+
+    /// What a setting is switched off by, too.
+    pub fn switched_off_by(&self, param: &Param) -> Option<SwitchedOff> {
+        self.of_web(param)?.off
+    }
+
+    /// How a setting is told of any run; `None` where it is told only if it is set, by its name.
+    pub fn told(&self, param: &Param, value: &str) -> Option<String> {
+        Some(self.of_web(param)?.told?(value))
+    }
+
+    /// Where a plan has a setting: a field of its workload, by its path.
+    pub fn kept_at(&self, param: &Param) -> String {
+        let field = self.of_web(param).and_then(Setting::kept_at);
+        field.map_or_else(|| format!("settings.{}", param.name), str::to_owned)
+    }
+
+    fn of_web(&self, param: &Param) -> Option<&'static Setting> {
         (self.kind == web::SCHEMA.kind).then(|| web::settings::of_name(param.name)).flatten()
     }
 

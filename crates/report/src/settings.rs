@@ -4,8 +4,9 @@ use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::{search, stages};
+use duel_model::web::settings::METHOD;
 use duel_model::{
-    Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Plan, ReachPlan, RequestFormat,
+    Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Param, Plan, ReachPlan, RequestFormat,
     RequestsPlan, Run, RunStatus, TlsPlan, Waiting, WhyWaiting, WorkloadPlan,
 };
 
@@ -119,14 +120,17 @@ pub(crate) fn settings(run: &Run) -> String {
         WorkloadPlan::Plain(kind) => {
             parts.push(format!("{} workload", kind.schema.kind));
             // What has no value says nothing.
-            let has_value = |param: &duel_model::Param| !kind.get(param).is_empty();
+            let has_value = |param: &Param| !kind.get(param).is_empty();
             let fixed = kind.schema.params.iter().filter(|param| !varies(param.name) && has_value(param));
             parts.extend(fixed.map(|param| format!("{} {}", param.name, param.label(kind.get(param)))));
         }
         WorkloadPlan::Http(http) => {
             parts.extend(request(http, &varies));
             // Most of them mean nothing to most requests.
-            let set = plan.workload.changed().filter(|(param, _)| !varies(param.name));
+            let is_told = |param: &Param, value: &str| {
+                varies(param.name) || *param == METHOD || plan.schema().told(param, value).is_some()
+            };
+            let set = plan.workload.changed().filter(|(param, value)| !is_told(param, value));
             parts.extend(set.map(|(param, value)| format!("{} {}", param.name, param.label(&value))));
         }
     }
@@ -160,11 +164,12 @@ pub(crate) fn settings(run: &Run) -> String {
     }
     parts.extend(load.shape.deadline_ns.map(|ns| format!("deadline {}", set_duration(ns))));
     if let WorkloadPlan::Http(http) = &plan.workload {
-        if !varies("keepalive") {
-            parts.push(if http.keepalive { "keep-alive on" } else { "keep-alive off" }.to_owned());
-        }
+        let schema = plan.schema();
+        let is_heard = |param: &&Param| !varies(param.name) && (https || schema.heading(param) != "TLS");
+        let told = |param| schema.told(param, &plan.workload.setting(param));
+        parts.extend(schema.params.iter().filter(is_heard).filter_map(told).map(|text| clean(&text)));
         if https {
-            parts.extend(tls(&http.tls, &varies));
+            parts.extend(tls(&http.tls));
         }
     }
     if plan.schema().lanes_are_threads() {
@@ -316,20 +321,8 @@ fn reach(reach: &ReachPlan) -> Vec<String> {
     parts
 }
 
-fn tls(tls: &TlsPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let list = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join(" ");
-    let mut parts = vec![if tls.verify { "TLS verify on" } else { "TLS verify off" }.to_owned()];
-    let versions: Vec<&str> = tls.versions.iter().map(|version| version.name()).collect();
-    let default_groups = TlsPlan::DEFAULT_GROUPS.map(str::to_owned);
-    let ciphers =
-        if tls.ciphers.is_empty() { "all ciphers".to_owned() } else { format!("ciphers {}", list(&tls.ciphers)) };
-    let each = [
-        ("tls", format!("TLS {}", if versions.is_empty() { "1.2 1.3".to_owned() } else { versions.join(" ") })),
-        ("group", format!("groups {}", list(if tls.groups.is_empty() { &default_groups } else { &tls.groups }))),
-        ("cipher", ciphers),
-        ("resumption", if tls.resumption { "resumption on" } else { "resumption off" }.to_owned()),
-    ];
-    parts.extend(each.into_iter().filter(|(name, _)| !varies(name)).map(|(_, part)| part));
+fn tls(tls: &TlsPlan) -> Vec<String> {
+    let mut parts = Vec::new();
     if let Some(name) = &tls.server_name {
         parts.push(format!("server name {}", clean(name)));
     }

@@ -2,9 +2,9 @@
 
 use crate::figures::{count, duration};
 use crate::text::{clean, clean_whole};
+use duel_model::web::settings::KEEPALIVE;
 use duel_model::{
-    Distribution, Doubt, Factor, Facts, Phase, Run, Schema, Slot, SlotRole, Standstill, Tally, Verdict, When,
-    WorkloadPlan,
+    Distribution, Doubt, Facts, Phase, Run, Schema, Slot, SlotRole, Standstill, Tally, Verdict, When, WorkloadPlan,
 };
 
 /// One target over its measured slots; warm-up and probes are left out.
@@ -236,7 +236,7 @@ fn shown(slots: Vec<&Slot>) -> Vec<&Slot> {
 
 /// The plan's connections, where one number tells how many are held.
 fn held(run: &Run) -> Option<u32> {
-    let varies = run.plan.factors.iter().any(|factor| matches!(factor, Factor::Connections(_) | Factor::Keepalive(_)))
+    let varies = run.plan.factors.iter().any(|factor| ["connections", KEEPALIVE.name].contains(&factor.name()))
         || run.plan.load.shape.stages.iter().any(|stage| !stage.is_of_rate());
     let kept = matches!(&run.plan.workload, WorkloadPlan::Http(http) if http.keepalive);
     (kept && !varies).then_some(run.plan.load.connections)

@@ -359,13 +359,7 @@ pub(crate) const PREPARED: Param = Param {
 };
 
 /// Whether each transaction has a connection of its own.
-pub(crate) const RECONNECT: Param = Param {
-    name: "reconnect",
-    value_name: "ON|OFF",
-    help: "A new connection for each transaction",
-    sort: Sort::Switch,
-    default: "off",
-};
+pub(crate) const RECONNECT: Param = Param::switch("reconnect", "A new connection for each transaction");
 
 /// Own SQL.
 pub(crate) const SCRIPT: Param = Param {

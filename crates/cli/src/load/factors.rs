@@ -1,13 +1,14 @@
 //! Factors: what was typed as a list, and what it means.
 //!
 //! One rule for all of them: `--vary NAME=LEVEL,LEVEL,...` makes a factor of any parameter that can be one. Options whose
-//! value cannot hold a comma otherwise (`-c`, `--rate`, `-m`, `--keepalive`, `--body-size`, `--tls`, `--cipher`) take such a
+//! value cannot hold a comma otherwise (`-c`, `--rate`, `--body-size`, `--cipher`, most settings) take such a
 //! list themselves. The lists of `--ciphers` and `--groups` are orders of preference, that of `--encoding` is what is
 //! accepted, and they keep that meaning; as levels of a factor what is allowed together is joined by `+`.
 
 use crate::load::{LoadFlags, values};
 use crate::outcome::Usage;
 use clap::Args;
+use duel_model::web::settings::CIPHER;
 use duel_model::{
     Bound, Factor, MILLISECOND_NS, Nanos, Plan, SECOND_NS, Schema, Threads, WorkloadPlan, format_duration_ns,
     sanitize_line,
@@ -121,26 +122,23 @@ pub(crate) fn announcement(plan: &Plan) -> String {
     )
 }
 
-/// All factors: those of options with lists first, then those of `--vary` in their order.
+/// All factors: those of options with lists first, the load's, those of settings, the request's; then those of `--vary` in their
+/// order.
 fn all(load: &LoadFlags, schema: &'static Schema) -> Result<Vec<Factor>, Usage> {
-    let mut typed: Vec<(String, &str, &str)> = Vec::new();
     let is_list = |text: &&str| text.contains(',') || text.contains("..");
-    let short = [
-        ("connections", load.lanes(schema)?),
-        ("rate", load.rate.as_deref()),
-        ("method", Some(load.request.method.as_str())),
-        ("keepalive", load.request.keepalive.as_deref()),
-        ("body-size", load.request.body_size.as_deref()),
-        ("tls", Some(load.tls.versions.as_str())),
-        ("cipher", load.tls.cipher.as_deref()),
-        ("encoding", compares_codings(&load.request.encoding).then_some(load.request.encoding.as_str())),
-    ];
+    let listed = |name: &'static str, list: Option<&str>| {
+        list.filter(is_list).map(|list| values::factor(&format!("--{name}"), name, list, schema)).transpose()
+    };
     // Where -t counts lanes, a list of it is one of lanes.
-    let threads = load.threads.as_deref().filter(|_| schema.threads != Threads::OfDuel);
-    typed.extend(threads.filter(is_list).map(|list| ("--threads".to_owned(), "connections", list)));
-    for (name, list) in short {
-        typed.extend(list.filter(is_list).map(|list| (format!("--{name}"), name, list)));
-    }
+    let threads = load.threads.as_deref().filter(|_| schema.threads != Threads::OfDuel).filter(is_list);
+    let mut factors = Vec::new();
+    factors.extend(threads.map(|list| values::factor("--threads", "connections", list, schema)).transpose()?);
+    factors.extend(listed("connections", load.lanes(schema)?)?);
+    factors.extend(listed("rate", load.rate.as_deref())?);
+    factors.extend(load.settings.factors(schema)?);
+    factors.extend(listed("body-size", load.request.body_size.as_deref())?);
+    factors.extend(listed(CIPHER.name, load.tls.cipher.as_deref())?);
+    factors.extend(listed("encoding", Some(&*load.request.encoding).filter(|list| compares_codings(list)))?);
     for vary in &load.factors.vary {
         let (name, levels) = vary.split_once('=').ok_or_else(|| {
             Usage(format!(
@@ -149,19 +147,13 @@ fn all(load: &LoadFlags, schema: &'static Schema) -> Result<Vec<Factor>, Usage> 
                 Factor::names(schema).collect::<Vec<_>>().join(", ")
             ))
         })?;
-        typed.push((format!("--vary {}", sanitize_line(name)), name, levels));
+        factors.push(values::factor(&format!("--vary {}", sanitize_line(name)), name.trim(), levels, schema)?);
     }
-    let mut factors: Vec<Factor> = load.settings.factors(schema)?;
-    for factor in &factors {
-        distinct(factor)?;
-    }
-    for (option, name, typed) in typed {
-        let factor = values::factor(&option, name.trim(), typed, schema)?;
-        if factors.iter().any(|known| known.name() == factor.name()) {
+    for (place, factor) in factors.iter().enumerate() {
+        if factors[..place].iter().any(|known| known.name() == factor.name()) {
             return Err(Usage(format!("'{}' is varied twice", factor.name())));
         }
-        distinct(&factor)?;
-        factors.push(factor);
+        distinct(factor)?;
     }
     Ok(factors)
 }
@@ -221,12 +213,18 @@ fn give_time(plan: &mut Plan, is_given: bool) -> Result<(), Usage> {
 mod tests {
     use super::*;
     use crate::command_line::tests::{plan_of, refused};
-    use duel_model::{Body, TlsVersion};
+    use duel_model::web::settings::{KEEPALIVE, METHOD, TLS};
+    use duel_model::{Body, Param, SettingLevels, web};
 
     const TWO: [&str; 3] = ["duel", "https://a.example/x?y", "https://b.example/"];
 
     fn factors(options: &[&str]) -> Vec<Factor> {
         plan_of([&TWO[..], options].concat()).factors
+    }
+
+    fn setting(param: &'static Param, levels: &[&str]) -> Factor {
+        let levels = levels.iter().map(|level| (*level).to_owned()).collect();
+        Factor::Setting(SettingLevels { schema: &web::SCHEMA, param, levels })
     }
 
     #[test]
@@ -237,20 +235,13 @@ mod tests {
         assert_eq!(factors(&["--body-size", "0,1k..4k"]), [Factor::BodySize(vec![0, 1024, 2048, 4096])]);
         assert_eq!(
             factors(&["-m", "GET,HEAD", "--keepalive", "on,off", "-c", "1,2"]),
-            [
-                Factor::Connections(vec![1, 2]),
-                Factor::Method(vec!["GET".into(), "HEAD".into()]),
-                Factor::Keepalive(vec![true, false])
-            ]
+            [Factor::Connections(vec![1, 2]), setting(&METHOD, &["GET", "HEAD"]), setting(&KEEPALIVE, &["on", "off"])]
         );
         assert_eq!(factors(&["-c", "64", "--tls", "1.2+1.3", "--encoding", "gzip,br"]), []);
         let [(gcm, chacha)] = [("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256")];
         assert_eq!(
             factors(&["--tls", "1.2, 1.3", "--cipher", &format!("{gcm},{gcm}+{chacha}")]),
-            [
-                Factor::Tls(vec![vec![TlsVersion::V1_2], vec![TlsVersion::V1_3]]),
-                Factor::Cipher(vec![vec![gcm.to_owned()], vec![gcm.to_owned(), chacha.to_owned()]])
-            ]
+            [setting(&TLS, &["1.2", "1.3"]), setting(&CIPHER, &[gcm, &format!("{gcm}+{chacha}")])]
         );
         assert_eq!(
             factors(&["--encoding", "identity, gzip"]),
@@ -268,10 +259,9 @@ mod tests {
             "--vary",
             "path=/a,/b?c=d",
         ]);
-        let [Factor::Encoding(encodings), Factor::Tls(versions), Factor::Path(paths)] = all.as_slice() else {
-            panic!("{all:?}")
-        };
-        assert_eq!((encodings[0].len(), encodings[2].len(), versions[2].len()), (0, 2, 2));
+        let [Factor::Encoding(encodings), versions, Factor::Path(paths)] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!((encodings[0].len(), encodings[2].len()), (0, 2));
+        assert_eq!(*versions, setting(&TLS, &["1.2", "1.3", "1.2+1.3"]));
         assert_eq!(paths, &["/a", "/b?c=d"]);
         assert_eq!(
             factors(&[
@@ -325,7 +315,8 @@ mod tests {
             (&["--vary", "colour"], &["NAME=LEVEL"]),
             (&["--vary", "connections=4"], &["takes two"]),
             (&["--vary", "connections=4,5", "-c", "1,2"], &["varied twice"]),
-            (&["--vary", "tls=1.1,1.2"], &["got '1.1' in '1.1,1.2'"]),
+            (&["--vary", "tls=1.1,1.2"], &["1.2 and 1.3", "got '1.1'"]),
+            (&["--vary", "cipher=,TLS_AES_128_GCM_SHA256"], &["got ''"]),
             (&["--vary", "path=/a,b"], &["begin with /", "got 'b'"]),
             (&["--vary", "cipher=TLS_AES_128_GCM_SHA256,NONSENSE"], &["NONSENSE"]),
             (&["--encoding", "identity,gzip", "--vary", "encoding=gzip,br"], &["varied twice"]),

@@ -46,7 +46,6 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
         (None, duration) => Bound::Duration(positive("-d", duration.as_deref().unwrap_or("10s"))?),
     };
     let workload = workload(std::slice::from_ref(&target), load, seed)?;
-    tls::refuse_unspoken(std::slice::from_ref(&target), load)?;
     let compare = ComparePlan { seed, ..ComparePlan::default() };
     let load_plan = load_plan(load, bound, &workload)?;
     let mut plan = Plan { targets: vec![target], workload, load: load_plan, compare, factors: Vec::new() };
@@ -66,7 +65,6 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
     }
     let seed = judging.seed.unwrap_or_else(seed_from_clock);
     let workload = workload(&targets, load, seed)?;
-    tls::refuse_unspoken(&targets, load)?;
     let max_load_ns = positive("-d", load.duration.as_deref().unwrap_or("30s"))?;
     let margin =
         parse_ratio(&judging.margin).map_err(|_| Usage(usage::takes("--margin", usage::SHARE, &judging.margin)))?;
@@ -127,10 +125,13 @@ fn workload(targets: &[Target], load: &LoadFlags, seed: u64) -> Result<WorkloadP
                 "'{null}' does nothing, and '{other}' is a web server: what is compared has to do the same work"
             )));
         }
+        tls::refuse_unspoken(targets, load)?;
         load.settings.set(&null::SCHEMA, |_, _| ())?;
         return Ok(WorkloadPlan::NULL);
     }
-    Ok(WorkloadPlan::Http(Box::new(request::http(load, seed)?)))
+    let http = request::http(load, seed)?;
+    tls::refuse_unspoken(targets, load)?;
+    Ok(WorkloadPlan::Http(Box::new(http)))
 }
 
 fn load_plan(load: &LoadFlags, bound: Bound, workload: &WorkloadPlan) -> Result<LoadPlan, Usage> {

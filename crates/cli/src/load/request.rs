@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Request")]
 pub(crate) struct RequestFlags {
-    /// Method; a list makes a factor: GET,HEAD
-    #[arg(short = 'm', long, default_value = "GET")]
-    pub(crate) method: String,
     /// Further header field, repeatable; @FILE reads fields from a file, which keeps secrets out of the process list
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
@@ -34,12 +31,6 @@ pub(crate) struct RequestFlags {
     /// Accept-Encoding; 'identity' sends none, and in a list makes a factor: identity,gzip
     #[arg(long, value_name = "LIST", default_value = "gzip")]
     pub(crate) encoding: String,
-    /// A new connection for each request
-    #[arg(long)]
-    pub(crate) no_keepalive: bool,
-    /// Whether connections are kept alive: on (the default), off, or both as a factor: on,off
-    #[arg(long, value_name = "ON|OFF", conflicts_with = "no_keepalive")]
-    pub(crate) keepalive: Option<String>,
     /// Follow up to N redirects before measuring, then measure where they lead
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 0)]
     pub(crate) follow: u32,
@@ -48,12 +39,6 @@ pub(crate) struct RequestFlags {
 /// What the options of a load say about HTTP; `seed` is that of the run.
 pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
     let flags = &load.request;
-    if let Some(method) = flags.method.split(',').map(str::trim).find(|method| !is_token(method)) {
-        return Err(Usage(format!(
-            "-m takes a method such as POST, or several with commas between them; got '{}'",
-            sanitize_line(method)
-        )));
-    }
     let body = match (&flags.body, &flags.body_file, &flags.body_size) {
         (Some(text), ..) => Body::Text(text.clone()),
         (None, Some(path), _) => Body::File(checked_body_file(path)?.to_path_buf()),
@@ -63,23 +48,20 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         },
         (None, None, None) => Body::None,
     };
-    let keepalive = flags.keepalive.as_deref().map(|typed| values::switches("--keepalive", typed)).transpose()?;
     let encoding = flags.encoding.trim();
     let mut plan = HttpPlan {
-        method: flags.method.clone(),
         headers: headers(&flags.headers)?,
         body,
-        keepalive: keepalive.map_or(!flags.no_keepalive, |levels| levels[0]),
         accept_encoding: (!matches!(encoding, "" | "identity")).then(|| encoding.to_owned()),
         host: flags.host.clone(),
         max_redirects: load.requests.follow_each.unwrap_or(flags.follow),
         follows_each: load.requests.follow_each.is_some(),
         requests: requests::plan(load)?,
-        tls: load.tls.plan()?,
         ..HttpPlan::default()
     };
     load.connection.put_into(&mut plan)?;
     load.settings.set(&web::SCHEMA, |param, value| plan.set(param, value))?;
+    load.tls.put_into(&mut plan)?;
     requests::settle(load, &mut plan.requests, seed)?;
     if plan.streams() > 1 && !plan.keepalive {
         return Err(Usage(
@@ -92,11 +74,6 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         return Err(Usage("--http2 offers h2 and nothing else; leave --alpn out".into()));
     }
     Ok(plan)
-}
-
-/// Whether it can be a method (RFC 9110, 5.6.2). Nothing is for the factors to tell, which take a list apart.
-fn is_token(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// The header fields given, those of files included.
@@ -160,7 +137,7 @@ mod tests {
     fn a_method_is_one_word() {
         for typed in ["GE T", "GET,PO ST", "G\u{e9}T", "GET/"] {
             let told = crate::command_line::tests::refused(["duel", "run", "http://h/", "-m", typed]);
-            assert!(told.starts_with("-m takes a method such as POST"), "{typed}: {told}");
+            assert!(told.starts_with("--method takes a word such as POST"), "{typed}: {told}");
         }
         let plan = crate::command_line::tests::plan_of(["duel", "run", "http://h/", "-m", "M-SEARCH"]);
         assert!(matches!(plan.workload, duel_model::WorkloadPlan::Http(http) if http.method == "M-SEARCH"));

@@ -4,6 +4,7 @@ use crate::load::LoadFlags;
 use crate::outcome::Usage;
 use clap::{Args, ValueEnum};
 use duel_http::RequestsSeen;
+use duel_model::web::settings::METHOD;
 use duel_model::{
     AuthPlan, FormField, FormPlan, FormValue, HttpPlan, Plan, RequestFormat, RequestOrder, RequestSource, RequestsPlan,
     SecretSource, WorkloadPlan, is_secret_name, sanitize_line,
@@ -210,9 +211,10 @@ fn refuse_what_contradicts(load: &LoadFlags, requests: &RequestsPlan) -> Result<
             .any(|typed| typed.split_once(':').is_some_and(|(given, _)| given.trim().eq_ignore_ascii_case(name)))
     };
     let has_methods = requests.source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls);
+    let has_method = load.settings.typed(METHOD.name).is_some_and(|typed| typed != METHOD.default);
     let has_body = load.request.body.is_some() || load.request.body_file.is_some();
     let is_signed = flags.aws_sigv4.is_some();
-    let refused = if has_methods && (load.request.method != "GET" || has_body || requests.form.is_some()) {
+    let refused = if has_methods && (has_method || has_body || requests.form.is_some()) {
         "a file of requests has their methods and bodies in it; -m, --body and forms go with --urls"
     } else if requests.source.is_none() && requests.order == RequestOrder::Random {
         "--order goes with a list of requests: --urls, --request-file or --har"

@@ -6,7 +6,7 @@ use crate::load::requests::RequestsFlags;
 use crate::load::tls::TlsFlags;
 use crate::outcome::Usage;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use duel_model::{Factor, Param, Schema, SettingLevels, WorkloadPlan, kinds, web};
 
 /// What was typed for declared settings, as it was typed.
@@ -53,10 +53,11 @@ fn params() -> Vec<Shared> {
 /// The option of the settings of one name. What several kinds have stands under a heading of its own, with what it means for
 /// each.
 fn option(shared: &Shared) -> Arg {
-    let default = |param: &Param| if param.default.is_empty() { "none" } else { param.default };
+    let default = |param: &Param| if param.default.is_empty() { "none".to_owned() } else { param.typed(param.default) };
     let help = |param: &Param| format!("{} [default: {}]", param.help, default(param));
     let (schema, first) = shared[0];
-    let option = Arg::new(first.name).long(first.name).value_name(first.value_name);
+    let (word, letter) = schema.option_names(first);
+    let option = Arg::new(first.name).long(word).short(letter).value_name(first.value_name);
     let option = match shared.as_slice() {
         [_] => option.help(help(first)).help_heading(schema.heading(first)),
         all => {
@@ -68,9 +69,17 @@ fn option(shared: &Shared) -> Arg {
     if is_switch { option.num_args(0..=1).require_equals(true).default_missing_value("on") } else { option }
 }
 
+/// The option that switches a setting off, which no other kind has.
+fn switch_off(shared: &Shared) -> Option<Arg> {
+    let (schema, param) = shared[0];
+    let off = schema.switched_off_by(param)?;
+    let option = Arg::new(off.option).long(off.option).action(ArgAction::SetTrue).conflicts_with(param.name);
+    Some(option.help(off.help).help_heading(schema.heading(param)))
+}
+
 impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
-        params().iter().fold(command, |command, shared| command.arg(option(shared)))
+        params().iter().fold(command, |command, shared| command.args(switch_off(shared)).arg(option(shared)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -80,9 +89,13 @@ impl Args for SettingFlags {
 
 impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let names = params().into_iter().map(|shared| shared[0].1.name);
-        let typed = |name: &'static str| Some((name, matches.get_one::<String>(name)?.clone()));
-        Ok(Self { typed: names.filter_map(typed).collect() })
+        let typed = |shared: Shared| {
+            let (schema, param) = shared[0];
+            let is_off = schema.switched_off_by(param).is_some_and(|off| matches.get_flag(off.option));
+            let typed = is_off.then(|| "off".to_owned()).or_else(|| matches.get_one::<String>(param.name).cloned());
+            Some((param.name, typed?))
+        };
+        Ok(Self { typed: params().into_iter().filter_map(typed).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -180,9 +193,10 @@ fn levels(param: &Param, typed: &str) -> Result<Vec<String>, Usage> {
 }
 
 fn meaningless(name: &str, schema: &Schema) -> Usage {
+    let word = kinds::params(name).next().map_or(name, |(of, param)| of.option_names(param).0);
     let owners: Vec<String> = kinds::params(name).map(|(schema, _)| lower(schema)).collect();
     let owners = if owners.is_empty() { String::new() } else { format!(" (it is for {})", owners.join(" and ")) };
-    Usage(format!("--{name} means nothing to {}{owners}; leave it out", lower(schema)))
+    Usage(format!("--{word} means nothing to {}{owners}; leave it out", lower(schema)))
 }
 
 /// What the targets of a kind are called in the middle of a sentence.

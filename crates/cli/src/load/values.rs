@@ -3,8 +3,7 @@
 use crate::outcome::Usage;
 use crate::usage;
 use duel_model::{
-    Factor, Nanos, Param, Plan, Schema, SettingLevels, TlsVersion, kinds, parse_duration_ns, parse_size_bytes,
-    sanitize_line,
+    Factor, Nanos, Param, Plan, Schema, SettingLevels, kinds, parse_duration_ns, parse_size_bytes, sanitize_line,
 };
 
 /// More of them only get in each other's way.
@@ -69,16 +68,6 @@ pub(crate) fn body_sizes(typed: &str) -> Result<Vec<u64>, Usage> {
     }
 }
 
-/// On and off as typed.
-pub(crate) fn switches(option: &str, typed: &str) -> Result<Vec<bool>, Usage> {
-    let switch = |text: &str| match text {
-        "on" => Some(true),
-        "off" => Some(false),
-        _ => None,
-    };
-    each(option, "on or off", typed, switch)
-}
-
 /// A factor by its name, as it was typed with this option.
 pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Schema) -> Result<Factor, Usage> {
     let texts = || each(option, "levels", levels, |text| Some(text.to_owned()));
@@ -89,15 +78,7 @@ pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Sc
     Ok(match name {
         "connections" => Factor::Connections(connections(levels)?),
         "rate" => Factor::Rate(rates(levels)?),
-        "method" => Factor::Method(texts()?),
         "body-size" => Factor::BodySize(body_sizes(levels)?),
-        "tls" => Factor::Tls(each(option, "versions, 1.2, 1.3 or 1.2+1.3", levels, |text| {
-            joined(text).iter().map(|version| TlsVersion::of_name(version)).collect()
-        })?),
-        "cipher" => Factor::Cipher(lists()?),
-        "group" => Factor::Group(lists()?),
-        "resumption" => Factor::Resumption(switches(option, levels)?),
-        "keepalive" => Factor::Keepalive(switches(option, levels)?),
         "encoding" => {
             let coding = |list: Vec<String>| if list == ["identity"] { Vec::new() } else { list };
             Factor::Encoding(lists()?.into_iter().map(coding).collect())
@@ -113,7 +94,7 @@ pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Sc
                 param.levels(levels).map_err(Usage)?
             } else {
                 // Commas part levels here; words of one level are joined by +.
-                levels.split(',').map(|level| param.read(level)).collect::<Result<_, _>>().map_err(Usage)?
+                texts()?.iter().map(|level| param.read(level)).collect::<Result<_, _>>().map_err(Usage)?
             };
             Factor::Setting(SettingLevels { schema, param, levels })
         }
@@ -192,8 +173,8 @@ mod tests {
 
         #[test]
         fn nothing_typed_makes_it_panic(typed in "[0-9.,+ek]{0,20}|.{0,20}") {
-            let _ = (connections(&typed), rates(&typed), body_sizes(&typed), switches("x", &typed));
-            for name in Factor::NAMES {
+            let _ = (connections(&typed), rates(&typed), body_sizes(&typed));
+            for name in Factor::names(&duel_model::web::SCHEMA) {
                 let _ = factor("--vary", name, &typed, &duel_model::web::SCHEMA);
             }
         }

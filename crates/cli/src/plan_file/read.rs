@@ -4,7 +4,7 @@ use super::place::PlanError;
 use super::{CHECK, TARGETS, commands, is_planned, table_of};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
-use duel_model::sanitize_line;
+use duel_model::{sanitize_line, web};
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
@@ -183,7 +183,12 @@ fn is_default_elsewhere(entry: &Entry) -> bool {
 fn is_default(arg: &Arg, given: &Given) -> bool {
     match given {
         Given::Switch(is_set) => !is_set,
-        Given::Values { values, .. } => values.iter().map(|value| value.typed.as_str()).eq(arg.get_default_values()),
+        Given::Values { values, .. } => {
+            let typed = || values.iter().map(|value| value.typed.as_str());
+            // Plans of earlier versions have those of the web with their defaults, whatever the targets are.
+            let declared = web::SCHEMA.param(arg.get_id().as_str());
+            typed().eq(arg.get_default_values()) || declared.is_some_and(|param| typed().eq([param.default]))
+        }
     }
 }
 

@@ -170,6 +170,16 @@ fn what_is_typed_goes_first() {
 }
 
 #[test]
+fn defaults_of_the_web_in_a_plan_from_before_they_were_declared_ask_for_nothing() {
+    let text = "targets = \"null:\"\nmethod = \"GET\"\nno-keepalive = false\ntls = \"1.2+1.3\"\ninsecure = false\n";
+    assert_eq!(words(text, &["duel", "run"], Some("run")), ["duel", "run", "--", "null:"]);
+    let text = "targets = \"null:\"\nmethod = \"PUT\"\n";
+    let typed: Vec<OsString> = words(text, &["duel", "run"], Some("run")).into_iter().map(OsString::from).collect();
+    let told = super::understood(&typed).unwrap_err();
+    assert!(told.contains("--method means nothing to null:"), "{told}");
+}
+
+#[test]
 fn a_plan_serves_a_comparison_and_a_check() {
     let both = ["duel", "http://a/", "http://b/", "--seed", "1"].map(OsString::from);
     let text = of_words(&both).unwrap() + "\n[check]\ncritical = [\"p99<1s\"]\n";

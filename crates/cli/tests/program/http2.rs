@@ -364,7 +364,7 @@ fn a_server_has_the_window_that_was_asked_for_and_a_small_one_has_to_be_opened_o
     let announced: BTreeSet<u32> = heard.lock().unwrap().iter().filter_map(window_of).map(|seen| seen.0).collect();
     assert_eq!(announced, [1 << 16, 1 << 20].into());
     let page = place.duel(["report", "last", "-o", "-"]).ok().stdout;
-    assert!(page.contains("--http2=on --vary h2-window=65536,1048576"), "the command that repeats it");
+    assert!(page.contains("--http2 -k --vary h2-window=65536,1048576"), "the command that repeats it");
 
     let refused = place.duel(["run", &url, "--h2-window", "64k"]).ended(2).stderr;
     assert!(refused.contains("--h2-window has a meaning with --http2 only"), "{refused}");

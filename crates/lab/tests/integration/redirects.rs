@@ -1,7 +1,7 @@
 //! Redirects, followed before the load or in each op: everything that is sent goes where it belongs, as it was meant.
 
 use crate::common::{Server, plan, run};
-use duel_model::{AuthPlan, Body, Factor, HttpPlan, Plan, Run, SecretSource, WorkloadPlan};
+use duel_model::{AuthPlan, Body, Factor, HttpPlan, Plan, Run, SecretSource, SettingLevels, WorkloadPlan, web};
 use std::time::Duration;
 
 /// A form sent with every credential that there is.
@@ -85,7 +85,9 @@ fn all_treatments_follow_the_redirects_of_each_op() {
     let last = Server::that_ends("127.0.0.2", Duration::ZERO);
     let first = Server::that_redirects("127.0.0.1", 302, &last);
     let http = HttpPlan { max_redirects: 5, follows_each: true, ..HttpPlan::default() };
-    let run = run(&Plan { factors: vec![Factor::Keepalive(vec![true, false])], ..plan(&[&first], http) }).unwrap();
+    let levels = vec!["on".into(), "off".into()];
+    let keepalive = SettingLevels { schema: &web::SCHEMA, param: &web::settings::KEEPALIVE, levels };
+    let run = run(&Plan { factors: vec![Factor::Setting(keepalive)], ..plan(&[&first], http) }).unwrap();
     for treatment in 0..2 {
         let slots = run.slots.iter().filter(|slot| slot.treatment == Some(treatment));
         assert!(slots.map(|slot| slot.tally.ok).sum::<u64>() > 0);

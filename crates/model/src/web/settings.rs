@@ -2,10 +2,10 @@
 //! settings goes over the list.
 //!
 //! A value is kept by the name of its setting, in [`HttpPlan::settings`]. Settings that were kept before there was this list
-//! have fields of [`HttpPlan`] instead, so that archives and the JSON document read as ever: `at` says how such a field is
-//! read and set.
+//! have fields of [`HttpPlan`] instead, so that archives and the JSON document read as ever: `at` says which it is, and how
+//! it is read and set.
 
-use crate::{AddressChoice, Http2Plan, HttpPlan, Param, ProxyProtocol, RequestOrder, Sort};
+use crate::{AddressChoice, Http2Plan, HttpPlan, Param, ProxyProtocol, RequestOrder, Sort, TlsVersion};
 use std::borrow::Cow;
 
 /// What only the web says of a setting.
@@ -14,44 +14,76 @@ pub(crate) struct Setting {
     pub(crate) heading: &'static str,
     /// The switch without which it means nothing.
     pub(crate) needs: Option<&'static Param>,
+    /// How it is typed, where that is not its name.
+    pub(crate) option: Option<&'static str>,
+    /// The letter that it is typed by, too.
+    pub(crate) letter: Option<char>,
+    /// What it is switched off by, too.
+    pub(crate) off: Option<SwitchedOff>,
+    /// How it is told of any run, and not only where it is set.
+    pub(crate) told: Option<fn(&str) -> String>,
     field: Option<Field>,
 }
 
-/// How the field of a plan that has a setting's value is read and set. What is set has passed [`Param::read`].
+/// An option that switches a setting off.
+#[derive(Debug, Clone, Copy)]
+pub struct SwitchedOff {
+    /// What it is called.
+    pub option: &'static str,
+    /// What it does, in one sentence.
+    pub help: &'static str,
+}
+
+/// The field of a plan that has a setting's value: where it is kept, and how it is read and set. What is set has passed
+/// [`Param::read`].
 struct Field {
+    path: &'static str,
     get: fn(&HttpPlan) -> String,
     set: fn(&mut HttpPlan, &str),
 }
 
+impl Setting {
+    pub(crate) fn kept_at(&self) -> Option<&'static str> {
+        self.field.as_ref().map(|field| field.path)
+    }
+}
+
 macro_rules! settings {
-    (@needs) => { None };
-    (@needs $needs:ident) => { Some(&$needs) };
+    (@some) => { None };
+    (@some $some:expr) => { Some($some) };
     (@field) => { None };
-    (@field $get:expr, $set:expr) => { Some(Field { get: $get, set: $set }) };
-    ($($(#[$meta:meta])* $name:ident in $heading:literal $(, with $needs:ident)? $(, at $get:expr, $set:expr)?; $param:expr;)+) => {
+    (@field $path:literal, $get:expr, $set:expr) => { Some(Field { path: $path, get: $get, set: $set }) };
+    ($(
+        $(#[$meta:meta])*
+        $name:ident in $heading:literal $(, with $needs:ident)? $(, at $path:literal, $get:expr, $set:expr)?
+            $(, option $option:literal)? $(, letter $letter:literal)? $(, off $off:literal: $off_help:literal)?
+            $(, told $told:expr)?;
+        $param:expr;
+    )+) => {
         $($(#[$meta])* pub const $name: Param = $param;)+
         /// All of them, in the order in which they are shown.
         pub(super) const PARAMS: &[Param] = &[$($name),+];
         static SETTINGS: &[Setting] = &[$(Setting {
             heading: $heading,
-            needs: settings!(@needs $($needs)?),
-            field: settings!(@field $($get, $set)?),
+            needs: settings!(@some $(&$needs)?),
+            option: settings!(@some $($option)?),
+            letter: settings!(@some $($letter)?),
+            off: settings!(@some $(SwitchedOff { option: $off, help: $off_help })?),
+            told: settings!(@some $($told)?),
+            field: settings!(@field $($path, $get, $set)?),
         }),+];
     };
 }
 
 settings! {
     /// HTTP/2 instead of HTTP/1.1.
-    HTTP2 in "Connection", at |http| switch(http.http2.is_some()), set_http2;
-        Param {
-            name: "http2",
-            value_name: "ON|OFF",
-            help: "HTTP/2 and nothing else: offered alone over TLS (ALPN h2), spoken from the first byte over http:// (prior knowledge)",
-            sort: Sort::Switch,
-            default: "off",
-        };
+    HTTP2 in "Connection", at "http2", |http| switch(http.http2.is_some()), set_http2;
+        Param::switch(
+            "http2",
+            "HTTP/2 and nothing else: offered alone over TLS (ALPN h2), spoken from the first byte over http:// (prior knowledge)",
+        );
     /// Requests that a connection carries at a time.
-    STREAMS in "Connection", with HTTP2, at |http| http.streams().to_string(), set_streams;
+    STREAMS in "Connection", with HTTP2, at "http2.streams", |http| http.streams().to_string(), set_streams;
         Param {
             name: "streams",
             value_name: "N",
@@ -72,17 +104,13 @@ settings! {
             default: "1073741824",
         };
     /// Acknowledgements that do not wait.
-    QUICK_ACK in "Connection", at |http| switch(http.quick_ack), |http, value| http.quick_ack = value == "on";
-        Param {
-            name: "quick-ack",
-            value_name: "ON|OFF",
-            help: "Acknowledge what arrives at once, not after up to 40 ms (Linux)",
-            sort: Sort::Switch,
-            default: "off",
-        };
+    QUICK_ACK in "Connection",
+        at "quick_ack", |http| switch(http.quick_ack), |http, value| http.quick_ack = value == "on";
+        Param::switch("quick-ack", "Acknowledge what arrives at once, not after up to 40 ms (Linux)");
     /// The largest TCP segment that we announce.
     SEGMENT_BYTES in "Connection",
-        at |http| http.segment_bytes.unwrap_or(0).to_string(), |http, value| http.segment_bytes = value.parse().ok().filter(|&bytes| bytes > 0);
+        at "segment_bytes", |http| http.segment_bytes.unwrap_or(0).to_string(),
+        |http, value| http.segment_bytes = value.parse().ok().filter(|&bytes| bytes > 0);
         Param {
             name: "segment-bytes",
             value_name: "BYTES",
@@ -92,7 +120,8 @@ settings! {
         };
     /// Which addresses of a name are connected to.
     ADDRESSES in "Connection",
-        at |http| http.reach.addresses.name().to_owned(), |http, value| http.reach.addresses = AddressChoice::of_name(value).unwrap_or_default();
+        at "reach.addresses", |http| http.reach.addresses.name().to_owned(),
+        |http, value| http.reach.addresses = AddressChoice::of_name(value).unwrap_or_default();
         Param {
             name: "addresses",
             value_name: "WHICH",
@@ -105,7 +134,7 @@ settings! {
         };
     /// The header that connections begin with.
     PROXY_PROTOCOL in "Connection",
-        at |http| http.reach.proxy_protocol.map_or("none", ProxyProtocol::name).to_owned(),
+        at "reach.proxy_protocol", |http| http.reach.proxy_protocol.map_or("none", ProxyProtocol::name).to_owned(),
         |http, value| http.reach.proxy_protocol = ProxyProtocol::of_name(value);
         Param {
             name: "proxy-protocol",
@@ -117,7 +146,7 @@ settings! {
         };
     /// In which order listed requests are sent.
     ORDER in "Several requests",
-        at |http| if http.requests.order == RequestOrder::Random { "random" } else { "in-turn" }.to_owned(),
+        at "requests.order", |http| if http.requests.order == RequestOrder::Random { "random" } else { "in-turn" }.to_owned(),
         |http, value| http.requests.order = if value == "random" { RequestOrder::Random } else { RequestOrder::InTurn };
         Param {
             name: "order",
@@ -127,25 +156,83 @@ settings! {
             default: "in-turn",
         };
     /// Connections keep cookies.
-    COOKIES in "Several requests", at |http| switch(http.requests.cookies), |http, value| http.requests.cookies = value == "on";
-        Param {
-            name: "cookies",
-            value_name: "ON|OFF",
-            help: "Each connection keeps the cookies that it was given, and loses them when it ends",
-            sort: Sort::Switch,
-            default: "off",
-        };
+    COOKIES in "Several requests",
+        at "requests.cookies", |http| switch(http.requests.cookies), |http, value| http.requests.cookies = value == "on";
+        Param::switch("cookies", "Each connection keeps the cookies that it was given, and loses them when it ends");
     /// Bodies of responses are decompressed.
     DECOMPRESS in "Several requests",
-        at |http| switch(http.requests.decompress), |http, value| http.requests.decompress = value == "on";
+        at "requests.decompress", |http| switch(http.requests.decompress), |http, value| http.requests.decompress = value == "on";
+        Param::switch(
+            "decompress",
+            "Decompress responses (br, deflate, gzip; zstd where it was built in) and count them in both sizes; one that cannot \
+             be has failed",
+        );
+    /// The method of requests that have none of their own.
+    METHOD in "Request", at "method", |http| http.method.clone(), |http, value| http.method = value.to_owned(), letter 'm';
         Param {
-            name: "decompress",
-            value_name: "ON|OFF",
-            help: "Decompress responses (br, deflate, gzip; zstd where it was built in) and count them in both sizes; one that cannot \
-                   be has failed",
-            sort: Sort::Switch,
-            default: "off",
+            name: "method",
+            value_name: "METHOD",
+            help: "Method; a list makes a factor: GET,HEAD",
+            sort: Sort::Token("POST"),
+            default: "GET",
         };
+    /// Connections are kept.
+    KEEPALIVE in "Request", at "keepalive", |http| switch(http.keepalive), |http, value| http.keepalive = value == "on",
+        off "no-keepalive": "A new connection for each request", told |value| format!("keep-alive {value}");
+        Param {
+            name: "keepalive",
+            value_name: "ON|OFF",
+            help: "Whether connections are kept alive: on, off, or both as a factor: on,off",
+            sort: Sort::Choice(&["on", "off"]),
+            default: "on",
+        };
+    /// Certificates are not verified.
+    INSECURE in "TLS", at "tls.verify", |http| switch(!http.tls.verify), |http, value| http.tls.verify = value != "on",
+        letter 'k', told |value| format!("TLS verify {}", if value == "on" { "off" } else { "on" });
+        Param::switch("insecure", "Do not verify certificates");
+    /// The versions of TLS that are allowed.
+    TLS in "TLS",
+        at "tls.versions", |http| ranked(http.tls.versions.iter().map(|version| version.name()), TLS.default),
+        |http, value| http.tls.versions = value.split('+').filter_map(TlsVersion::of_name).collect(),
+        told |value| format!("TLS {}", value.replace('+', " "));
+        Param {
+            name: "tls",
+            value_name: "LIST",
+            help: "Versions allowed; a list makes a factor: 1.2,1.3",
+            sort: Sort::Ranked { known: &["1.2", "1.3"], none: "", by_commas: false },
+            default: "1.2+1.3",
+        };
+    /// The groups of the key exchange.
+    GROUP in "TLS",
+        at "tls.groups", |http| ranked(&http.tls.groups, GROUP.default), |http, value| http.tls.groups = names(value),
+        option "groups", told |value| format!("groups {}", value.replace('+', " "));
+        Param {
+            name: "group",
+            value_name: "LIST",
+            help: "Key exchange groups in order of preference",
+            sort: Sort::Ranked { known: &[], none: "", by_commas: true },
+            default: "x25519+secp256r1+secp384r1",
+        };
+    /// The cipher suites that are allowed.
+    CIPHER in "TLS",
+        at "tls.ciphers", |http| ranked(&http.tls.ciphers, CIPHER.default),
+        |http, value| http.tls.ciphers = if value == CIPHER.default { Vec::new() } else { names(value) },
+        option "ciphers", told |value| match value.replace('+', " ").as_str() {
+            "all" => "all ciphers".to_owned(),
+            names => format!("ciphers {names}"),
+        };
+        Param {
+            name: "cipher",
+            value_name: "LIST",
+            help: "Cipher suites allowed, by IANA name, in order of preference; all: those of the library",
+            sort: Sort::Ranked { known: &[], none: "all", by_commas: true },
+            default: "all",
+        };
+    /// Sessions are resumed.
+    RESUMPTION in "TLS",
+        at "tls.resumption", |http| switch(http.tls.resumption), |http, value| http.tls.resumption = value == "on",
+        told |value| format!("resumption {value}");
+        Param::switch("resumption", "Resume sessions on new connections");
 }
 
 /// What is said of the setting of this name.
@@ -186,6 +273,16 @@ impl HttpPlan {
     }
 }
 
+/// Names in order of preference as they are kept; none stand for what is usual.
+fn ranked(names: impl IntoIterator<Item = impl AsRef<str>>, usual: &str) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
+    if names.is_empty() { usual.to_owned() } else { names.join("+") }
+}
+
+fn names(kept: &str) -> Vec<String> {
+    kept.split('+').map(str::to_owned).collect()
+}
+
 fn switch(is_on: bool) -> String {
     if is_on { "on" } else { "off" }.to_owned()
 }
@@ -219,6 +316,9 @@ mod tests {
             let before = http.clone();
             let others: Vec<String> = match param.sort {
                 Sort::Switch => vec!["on".into()],
+                Sort::Token(example) => vec![example.into()],
+                Sort::Ranked { known: [first, ..], .. } => vec![first.to_string()],
+                Sort::Ranked { .. } => vec!["b+a".into(), "a".into()],
                 Sort::Choice(choices) => choices.iter().filter(|c| **c != param.default).map(|c| (*c).into()).collect(),
                 Sort::Count { least, most, .. } | Sort::Bytes { least, most, .. } => {
                     [least + 1, most].map(|number| number.to_string()).to_vec()

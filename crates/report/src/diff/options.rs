@@ -5,7 +5,7 @@ use duel_model::{Plan, Threads, WorkloadPlan, typed_duration};
 
 /// Fields of all kinds of work and of the web, by their path, with the option that sets them. A setting that a kind of work declares
 /// has an option of its own name.
-const OPTIONS: [(&str, &str); 35] = [
+const OPTIONS: [(&str, &str); 28] = [
     ("load.threads", "-t"),
     ("load.kind.think_ns", "--think"),
     ("load.kind.rate_per_s", "--rate"),
@@ -20,7 +20,6 @@ const OPTIONS: [(&str, &str); 35] = [
     ("compare.margin", "--margin"),
     ("compare.slot_ns", "--slot"),
     ("compare.restart.timeout_ns", "--restart-timeout"),
-    ("workload.method", "-m"),
     ("workload.body.text", "--body"),
     ("workload.body.file", "--body-file"),
     ("workload.body.generated", "--body-size"),
@@ -30,29 +29,31 @@ const OPTIONS: [(&str, &str); 35] = [
     ("workload.follows_each", "--follow-each"),
     ("workload.connect_to", "--connect-to"),
     ("workload.unix_socket", "--unix-socket"),
-    ("workload.quick_ack", "--quick-ack"),
-    ("workload.segment_bytes", "--segment-bytes"),
     ("workload.tls.ca_file", "--ca"),
     ("workload.tls.client_cert_file", "--client-cert"),
     ("workload.tls.client_key_file", "--client-key"),
-    ("workload.tls.versions", "--tls"),
-    ("workload.tls.ciphers", "--ciphers"),
-    ("workload.tls.groups", "--groups"),
-    ("workload.tls.resumption", "--resumption"),
     ("workload.tls.alpn", "--alpn"),
     ("workload.tls.server_name", "--server-name"),
 ];
 
-/// Fields that say the opposite of the option.
-const OPPOSITES: [(&str, &str); 3] = [
-    ("compare.stop_early", "--no-early-stop"),
-    ("workload.keepalive", "--no-keepalive"),
-    ("workload.tls.verify", "-k"),
-];
+/// The field that says the opposite of its option.
+const OPPOSITE: (&str, &str) = ("compare.stop_early", "--no-early-stop");
 
 /// Makes one field of what one option sets, where the plan keeps it in several: a rule of where to connect in four, and of which option
-/// a number of redirects is in another field than the number.
+/// a number of redirects is in another field than the number. A setting is called as it is declared, wherever the plan keeps it, and
+/// is told also where it is as by default.
 pub(super) fn join(plan: &Plan, facts: &mut Named) {
+    for param in plan.schema().params {
+        let kept_at = format!("workload.{}", plan.schema().kept_at(param));
+        let is_of_it =
+            |path: &str| path.strip_prefix(&kept_at).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        facts.retain(|path, _| !is_of_it(path));
+        let value = param.typed(&plan.workload.setting(param));
+        facts.insert(
+            format!("workload.settings.{}", param.name),
+            if value.is_empty() { "none".to_owned() } else { value },
+        );
+    }
     let WorkloadPlan::Http(http) = &plan.workload else { return };
     if !http.connect_to.is_empty() {
         facts.retain(|path, _| !path.starts_with("workload.connect_to."));
@@ -69,8 +70,8 @@ pub(super) fn join(plan: &Plan, facts: &mut Named) {
 
 /// A field of a plan as it is typed: the option and its value. One that no option sets keeps its path, so that none is forgotten.
 pub(super) fn as_typed(plan: &Plan, path: &str, value: &str) -> (String, String) {
-    if let Some((_, option)) = OPPOSITES.iter().find(|(of, _)| *of == path) {
-        return ((*option).to_owned(), if value == "true" { "off" } else { "on" }.to_owned());
+    if path == OPPOSITE.0 {
+        return (OPPOSITE.1.to_owned(), if value == "true" { "off" } else { "on" }.to_owned());
     }
     let option = match path {
         // Of those who do the work themselves `-t` says how many they are.
@@ -83,7 +84,7 @@ pub(super) fn as_typed(plan: &Plan, path: &str, value: &str) -> (String, String)
         "load.threads" if plan.schema().threads != Threads::OfDuel => None,
         _ => OPTIONS.iter().find(|(of, _)| *of == path).map(|(_, option)| (*option).to_owned()),
     };
-    let setting = || path.strip_prefix("workload.settings.").map(|name| format!("--{name}"));
+    let setting = || Some(plan.schema().option(plan.schema().param(path.strip_prefix("workload.settings.")?)?));
     let of_target = || {
         let (number, field) = path.strip_prefix("targets.")?.split_once('.')?;
         Some(format!("target {number}: {}", field.replace('.', " ")))
@@ -110,7 +111,7 @@ mod tests {
     use crate::diff::{fields, plan_facts};
     use duel_model::{
         Arrival, Body, Bound, BusyPoll, ConnectTo, HttpPlan, LoopKind, RestartCommand, RestartPlan, SECOND_NS,
-        SearchPlan, Stage, Target, TlsVersion,
+        SearchPlan, Stage, Target, web,
     };
 
     fn plan(targets: usize) -> Plan {
@@ -185,21 +186,14 @@ mod tests {
         let commands = vec![RestartCommand { target: "A".into(), command: "true".into() }];
         all.compare.restart = Some(RestartPlan { commands, timeout_ns: 5 * SECOND_NS });
         let web = http(&mut all);
-        web.method = "POST".into();
         web.body = Body::Text("x".into());
-        web.keepalive = false;
         web.host = Some("other".into());
         web.accept_encoding = Some("zstd".into());
         web.max_redirects = 4;
         web.connect_to = vec![connect_to(["h", "k"])];
         web.unix_socket = Some("/s".into());
-        (web.quick_ack, web.segment_bytes) = (true, Some(536));
-        web.tls.verify = false;
         (web.tls.ca_file, web.tls.client_cert_file) = (Some("/ca".into()), Some("/cert".into()));
         web.tls.client_key_file = Some("/key".into());
-        web.tls.versions = vec![TlsVersion::V1_3];
-        (web.tls.ciphers, web.tls.groups) = (vec!["X".into()], vec!["Y".into()]);
-        web.tls.resumption = true;
         (web.tls.alpn, web.tls.server_name) = (vec!["z".into()], Some("name".into()));
         open.load.kind = LoopKind::Open { rate_per_s: 500.0, arrival: Arrival::Poisson };
         open.load.shape.deadline_ns = Some(SECOND_NS);
@@ -215,7 +209,7 @@ mod tests {
     #[test]
     fn each_row_is_a_field_that_is_typed_with_this_option() {
         let plans = plans_that_set_everything();
-        for (path, option) in OPTIONS.iter().chain(&OPPOSITES) {
+        for (path, option) in OPTIONS.iter().chain([&OPPOSITE]) {
             let is_typed = |plan: &Plan| {
                 let Some(value) = fields(plan).remove(*path) else { return false };
                 let words = plan.shown().words().unwrap();
@@ -247,9 +241,26 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_is_called_as_it_is_declared_wherever_it_is_kept() {
+        for param in web::SCHEMA.params {
+            let mut before = plan(2);
+            web::SCHEMA.needs(param).inspect(|switch| before.workload.set(switch, "on"));
+            let others = ["on", "off", "1.3", "POST", "536", "first", "v1", "random"];
+            let other = others.into_iter().find(|value| *value != param.default && param.read(value).is_ok()).unwrap();
+            let mut after = before.clone();
+            after.workload.set(param, other);
+            let (mut changed, facts) = (plan_facts(&after), plan_facts(&before));
+            // What is kept beside it may be kept because of it.
+            changed.retain(|label, value| label.starts_with('-') && facts.get(label) != Some(value));
+            assert_eq!(changed.into_iter().collect::<Vec<_>>(), [(web::SCHEMA.option(param), other.to_owned())]);
+            assert_eq!(facts[&web::SCHEMA.option(param)], param.typed(param.default));
+        }
+    }
+
+    #[test]
     fn what_no_option_sets_keeps_its_path() {
         let told = |path: &str, value: &str| as_typed(&plan(2), path, value);
-        assert_eq!(told("workload.settings.table-size", "1000"), ("--table-size".into(), "1000".into()));
+        assert_eq!(told("workload.settings.group", "x25519"), ("--groups".into(), "x25519".into()));
         assert_eq!(told("targets.2.host.access", "local"), ("target 2: host access".into(), "local".into()));
         assert_eq!(told("compare.min_pairs", "6"), ("compare.min_pairs".into(), "6".into()));
         assert_eq!(told("compare.max_load_ns", "none"), ("-d".into(), "none".into()));

@@ -1,9 +1,10 @@
 //! Experiments over factors: what is found where it is known what there is to be found.
 
 use crate::synthetic::{busy, plan, slot};
+use duel_model::web::settings::KEEPALIVE;
 use duel_model::{
     Call, Costs, DependenceAnswer, DoubtId, Experiment, Factor, KindPlan, Metric, Param, Parts, Plan, Ranged, Run,
-    RunStatus, Schema, SettingLevels, Slot, Sort, Verdict, Versions, WorkloadPlan,
+    RunStatus, Schema, SettingLevels, Slot, Sort, Verdict, Versions, WorkloadPlan, web,
 };
 use duel_stats::judge;
 use rand::{RngExt, SeedableRng};
@@ -81,7 +82,8 @@ fn covers(figure: &Ranged, truth: f64) -> bool {
 
 #[test]
 fn each_level_is_judged_over_the_means_of_all_others() {
-    let plan = varied(2, vec![Factor::Connections(vec![1, 8]), Factor::Keepalive(vec![true, false])]);
+    let keepalive = SettingLevels { schema: &web::SCHEMA, param: &KEEPALIVE, levels: vec!["on".into(), "off".into()] };
+    let plan = varied(2, vec![Factor::Connections(vec![1, 8]), Factor::Setting(keepalive)]);
     // B is half as fast where connections are kept, and a quarter as fast at 8 connections beside that.
     let mut noise = Noise::new(1);
     let slots = blocks(&plan, 6, |_, _, treatment, target| {

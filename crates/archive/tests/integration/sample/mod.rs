@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// A run without slots.
 pub fn empty_run(id: &str) -> Run {
+    let levels = vec!["GET".into(), "HEAD".into()];
+    let method = SettingLevels { schema: &web::SCHEMA, param: &web::settings::METHOD, levels };
     Run {
         id: id.to_owned(),
         started_unix_ms: 1_795_217_520_000,
@@ -34,7 +36,7 @@ pub fn empty_run(id: &str) -> Run {
                 shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan { seed: u64::MAX, margin: 0.1 + 0.2, ..ComparePlan::default() },
-            factors: vec![Factor::Connections(vec![1, 64]), Factor::Method(vec!["GET".into(), "HEAD".into()])],
+            factors: vec![Factor::Connections(vec![1, 64]), Factor::Setting(method)],
         },
         versions: Versions {
             duel: "0.1.0".into(),

@@ -127,7 +127,12 @@ pub fn scaling(targets: usize) -> (Run, Verdict) {
 pub fn categories() -> (Run, Verdict) {
     let (mut run, mut verdict) = scaling(2);
     let paths = ["/a?token=s3cr3t".to_owned(), "/\u{1b}[31mb<script>".to_owned()];
-    run.plan.factors = vec![Factor::Keepalive(vec![true, false]), Factor::Path(paths.to_vec())];
+    let keepalive = SettingLevels {
+        schema: &web::SCHEMA,
+        param: &web::settings::KEEPALIVE,
+        levels: vec!["on".into(), "off".into()],
+    };
+    run.plan.factors = vec![Factor::Setting(keepalive), Factor::Path(paths.to_vec())];
     let of = |labels: [&str; 2]| -> Vec<LevelVerdict> {
         labels.iter().map(|label| level(label, None, 900.0, 0.9, Call::Slower, 2)).collect()
     };
