@@ -232,7 +232,9 @@ impl Found {
     pub(crate) fn of_standstill(&mut self, target: &str, all: &[&Slot], consequence: &str) {
         let mut still = Standstill::default();
         all.iter().for_each(|slot| still.merge(&slot.standstill()));
-        let max_ns = all.iter().filter_map(|slot| slot.tally.response.max_ns()).max().unwrap_or(0);
+        let has_times = !all.iter().any(|slot| slot.tally.is_streamed());
+        let times = |slot: &&Slot| if has_times { slot.tally.response.max_ns() } else { slot.tally.service.max_ns() };
+        let max_ns = all.iter().filter_map(times).max().unwrap_or(0);
         let spoilt = all.iter().filter(|slot| slot.is_spoilt()).count();
         // A standstill that is short against the slot and against the longest response shows in no figure.
         if spoilt == 0 && (still.is_none() || (still.longest_ns as f64) < LATE * max_ns as f64) {
@@ -241,8 +243,9 @@ impl Found {
         let times = if still.count == 1 { "once".to_owned() } else { format!("{} times", still.count) };
         let what = format!(
             "the generator itself stood still {times}, for {} at the longest, while it loaded {target} (it was stopped, its machine \
-             was suspended, or others had the CPU): response times of up to that long are its own",
-            format_duration_ns(still.longest_ns as f64)
+             was suspended, or others had the CPU){}",
+            format_duration_ns(still.longest_ns as f64),
+            if has_times { ": response times of up to that long are its own" } else { "" }
         );
         let text = match (spoilt, all.len()) {
             (0, _) | (_, 1) => what,
