@@ -2,7 +2,7 @@
 //! is it not.
 
 use crate::cause::{Cause, CauseEntry, Fit, Standing};
-use crate::gap::{Flip, FlipLook, Gap, Look, Reference, differences_in, failed_share, per_byte_share, percent};
+use crate::gap::{FlipLook, Gap, Look, Reference, differences_in, failed_share, per_byte_share, percent};
 use crate::leads::leads;
 use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANGE_1, RANGE_HALF, RESUMED};
 use duel_model::web::phase;
@@ -323,7 +323,7 @@ impl Place {
                 self.says.push(format!("it does not depend on {of}"));
             } else if flip.moved() {
                 self.says.push(format!("{} of it goes away {}", flip.percent(), kind.phrase()));
-            } else if -flip.share.low() > Flip::NOTEWORTHY && flip.share.high() < 0.0 {
+            } else if flip.gone.is_growth() {
                 self.says.push(format!("it is larger {}", kind.phrase()));
             }
         }

@@ -125,7 +125,9 @@ fn weigh_both(gap: &Gap<'_>, resumed: &Flip<'_>, keys: &str) -> Standing {
     };
     match (by_resumed, judge(gap, &kept, keys)) {
         (Standing::Fits(_), Standing::RuledOut(_)) | (Standing::RuledOut(_), Standing::Fits(_)) => contradict(resumed),
-        (Standing::Undecided(_), Standing::Fits(_)) if resumed.share.high() < kept.share.mid => contradict(resumed),
+        (Standing::Undecided(_), Standing::Fits(_)) if resumed.gone.compared().high() < kept.gone.compared().mid => {
+            contradict(resumed)
+        }
         (Standing::Undecided(_), by_kept @ (Standing::Fits(_) | Standing::RuledOut(_))) => by_kept,
         (by_resumed, _) => by_resumed,
     }
