@@ -104,6 +104,7 @@ pub(crate) fn judge_pairs<'a>(
         }
         found.of_pair(baseline, target);
     }
+    found.of_waiting(&sides);
     for (place, side) in sides.iter().enumerate() {
         found.of_side(side, plan, &verdict.pairs);
         found.of_standstill(side.name, &of_target(&all, place), "left out");
