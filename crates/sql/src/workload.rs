@@ -12,8 +12,8 @@ use crate::schema::{SCHEMA, counter, phase};
 use crate::wire::{Happened, SqlFailure, Value};
 use crate::work::{Figures, Next, Turn, Work};
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, Workload, WorkloadError,
-    WorkloadFactory, monotonic_ns,
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema};
 use rand::SeedableRng;
@@ -68,7 +68,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Statements, WorkloadError> {
+    fn make(&self, _worker: WorkerId, lanes: usize) -> Result<Statements, WorkloadError> {
         // Workers may have unequally many lanes.
         let first = self.segments.fetch_add(lanes as u32, Ordering::Relaxed);
         let lane = |number: usize| {
@@ -699,7 +699,7 @@ mod tests {
             let mut numbers = Vec::new();
             for (number, lanes) in [3, 2].into_iter().enumerate() {
                 let worker = WorkerId { number: number as u32, of: 2 };
-                let made = session.make_for(worker, lanes).unwrap();
+                let made = session.make(worker, lanes).unwrap();
                 numbers.extend(
                     made.lanes.iter().map(|lane| (lane.turn.place.segment.number, lane.turn.place.segment.others)),
                 );
