@@ -7,8 +7,8 @@ use crate::leads::leads;
 use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANGE_1, RANGE_HALF, RESUMED};
 use duel_model::web::phase;
 use duel_model::{
-    AboutCause, Confidence, Evidence, Finding, Leads, Phase, Probe, Stands, TargetObservation, format_bytes,
-    format_duration_ns, format_figure, web,
+    AboutCause, Confidence, Evidence, Finding, Leads, Phase, Probe, Stands, TargetObservation, capitalized,
+    format_bytes, format_duration_ns, format_figure, web,
 };
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
@@ -82,7 +82,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
     let where_to = if place.says.is_empty() {
         "Where it sits was not found out.".to_owned()
     } else {
-        format!("{}.", capitalised(&place.says.join("; ")))
+        format!("{}.", capitalized(&place.says.join("; ")))
     };
     let fits: Vec<&Fit> = standings.iter().filter_map(Standing::fit).collect();
     let is_whole = left > 0.99;
@@ -345,9 +345,4 @@ impl Place {
             self.says.push(text);
         }
     }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

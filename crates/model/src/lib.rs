@@ -90,7 +90,7 @@ pub use shape::{
 };
 pub use shown::PlanSecrets;
 pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, Turn, WorkerAudit};
-pub use text::{sanitize, sanitize_line, shell_word};
+pub use text::{capitalized, sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{CopyPlan, CopySetting, TwinChange, TwinPlan, TwinReading};
 pub use units::{
