@@ -2,7 +2,7 @@
 
 use crate::child_process::{hex, unhex};
 use crate::engine::{Engine, Renews, Task};
-use crate::kernel::{self, Interface};
+use crate::kernel;
 use crate::library::Library;
 use crate::ops;
 use duel_process::MASK_VARIABLES;
@@ -22,7 +22,7 @@ enum Source {
 /// What is ready to do them.
 enum Doer<'l> {
     Library(&'l Library, Engine<'l>, Task),
-    Kernel(kernel::Engine<Box<dyn Interface>>),
+    Kernel(kernel::Engine),
 }
 
 /// Works until its input ends. The arguments are `openssl`, `openssl PATH`, `aws-lc`, `kernel` or `kernel DRIVER`.

@@ -23,6 +23,7 @@ pub const SCHEMA: Schema = Schema {
     counters: counter::ALL,
     parts: Some(Parts { whole: &BLOCK, part: &CHUNK, whole_noun: "block", part_noun: "call" }),
     held_back: None,
+    streamed: None,
 }
 .sound();
 

@@ -3,8 +3,8 @@
 use crate::child_process::{Said, Silence, Start, Worker};
 use crate::schema::{SCHEMA, counter, failure};
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, Progress, Traffic, Workload, WorkloadError, WorkloadFactory,
-    monotonic_ns,
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, Progress, Traffic, WorkerId, Workload, WorkloadError,
+    WorkloadFactory, monotonic_ns,
 };
 use duel_model::{FailureKind, Nanos, SECOND_NS, Schema};
 
@@ -62,7 +62,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Batches, WorkloadError> {
+    fn make(&self, _worker: WorkerId, lanes: usize) -> Result<Batches, WorkloadError> {
         let lane = |_| {
             let (child, _) = self.ready().map_err(|(_, text)| WorkloadError(text))?;
             Ok(Lane { child: Some(child), is_watched: false })

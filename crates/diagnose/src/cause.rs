@@ -192,7 +192,7 @@ pub(crate) fn fit(
     mut told: Told,
 ) -> Standing {
     told.facts.push(gap.evidence(&flip.view, gap.tell_flip(flip)));
-    let share = Some(flip.share.mid.clamp(0.0, 1.0));
+    let share = Some(flip.gone.share());
     let (moved_ns, is_counted) = (flip.moved_ns, false);
     Standing::Fits(Box::new(Fit { moved_ns, is_counted, ..Fit::of(gap, entry, share, confidence, told) }))
 }
@@ -264,7 +264,7 @@ fn on_twins(gap: &Gap<'_>, mut fit: Box<Fit>, cure: Cure) -> Standing {
         fit.shown_on_twin = true;
     } else if !twins.may_not_hold {
         // It is worth no more than taking it away can have moved.
-        let most = flip.share.high().clamp(0.0, 1.0);
+        let most = flip.gone.most();
         if let Some(share) = fit.finding.explains.filter(|share| *share > most) {
             fit.finding.explains = Some(most);
             fit.moved_ns *= most / share;

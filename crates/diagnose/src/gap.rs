@@ -1,6 +1,7 @@
 //! A case viewed for one pair that differs: who is slow, by how much, and what the probes did to it.
 
 use crate::case::Case;
+use crate::gone::Gone;
 use crate::path::Path;
 use crate::probes::{AGAIN, ALONE, CLOSED, HOSTS, Kind, LENS, LONGER, Mode, is_https};
 use crate::repeat;
@@ -108,19 +109,14 @@ pub(crate) enum FlipLook<'a> {
 pub(crate) struct Flip<'a> {
     pub(crate) kind: Kind,
     pub(crate) view: View<'a>,
-    /// Share of the log of the gap that goes away: 1 - ln(left)/ln(r).
-    pub(crate) share: Estimate,
+    /// How much of the gap goes away.
+    pub(crate) gone: Gone,
     /// The difference of the differences in log: ln(r) - ln(left).
     pub(crate) moved_log: Estimate,
-    /// Share of the difference in time per op that goes away. Causes that add up, add up in this share.
-    pub(crate) part: Estimate,
-    /// The same in ns per op.
+    /// What goes away of the difference in time per op, in ns.
     pub(crate) moved_ns: f64,
     /// The fast side's time per op under the flip over that at the reference.
     dearer: f64,
-    /// What the fast side alone pays under the flip, as a share of the log of the gap: the slow side takes as long as before. That is
-    /// what the slow side pays already, and in proportion to all else that makes it slow.
-    of_fast_alone: Option<Estimate>,
 }
 
 impl<'a> Gap<'a> {
@@ -680,10 +676,6 @@ impl<'a> Flip<'a> {
     pub(crate) const NOTEWORTHY: f64 = 0.25;
     /// From here on a cause explains the gap.
     pub(crate) const EXPLAINS: f64 = 0.8;
-    /// Of several causes that add up, each alone moves little of the log of a large gap (of two equal ones that make it
-    /// 20x, 22 %). A quarter of the *time* is then accepted, if the log moves as well.
-    const LEAST_OF_MANY: f64 = 0.1;
-
     /// Times per op of two probes that are the same within their scatter, one over the other.
     const AS_BEFORE: f64 = 1.1;
 
@@ -708,32 +700,26 @@ impl<'a> Flip<'a> {
             .flatten();
         Some(Self {
             kind,
-            share: left.over(reference.log)?.complement(),
+            gone: Gone::new(left.over(reference.log)?.complement(), after.over(before)?.complement(), of_fast_alone),
             moved_log: reference.log.minus(left),
-            part: after.over(before)?.complement(),
             moved_ns: before.mid - after.mid,
             dearer,
-            of_fast_alone,
             view,
         })
     }
 
     /// The flip moved the gap: beyond its intervals, and by a share worth a name.
     pub(crate) fn moved(&self) -> bool {
-        let noteworthy = self.share.mid >= Self::NOTEWORTHY
-            || (self.share.mid >= Self::LEAST_OF_MANY && self.part.mid >= Self::NOTEWORTHY);
         // What is left bounds this side of the interval. Widening it in log is more than widening `r'` would do, since
         // `ln(1 + k (r' - 1))` grows ever more slowly with `ln r'`.
         let looks = if Kind::is_longer(self.view.id) { Self::MORE_LOOKS } else { Self::MANY_LOOKS };
         let beyond_chance = |moved: Estimate| moved.mid > looks * moved.below;
-        noteworthy && beyond_chance(self.moved_log) && beyond_chance(self.part)
+        self.gone.is_noteworthy() && beyond_chance(self.moved_log) && beyond_chance(self.gone.of_time())
     }
 
-    /// What the flip can have moved at most is not worth a name. Of two causes that multiply, one that only the fast side is made to pay
-    /// seems to move less than it would on the slow side.
+    /// What the flip can have moved at most is not worth a name.
     pub(crate) fn is_negligible(&self) -> bool {
-        let is_little = |share: Estimate| share.high() < Self::NOTEWORTHY;
-        is_little(self.share) && is_little(self.part) && self.of_fast_alone.is_none_or(is_little)
+        self.gone.is_negligible()
     }
 
     /// It does not leave open whether it matters.
@@ -743,7 +729,7 @@ impl<'a> Flip<'a> {
 
     /// At least 80 % of the log of the gap moved, and more than half of it beyond the interval.
     pub(crate) fn confirms(&self) -> bool {
-        self.moved() && self.share.mid >= Self::EXPLAINS && self.share.low() > 0.5
+        self.moved() && self.gone.explains() && self.gone.is_most()
     }
 
     /// Whether the change makes the fast side so much dearer, in time per op, as is a noteworthy part of the gap. What it takes
@@ -755,7 +741,7 @@ impl<'a> Flip<'a> {
 
     /// `94 %`, never beyond the whole.
     pub(crate) fn percent(&self) -> String {
-        percent(self.share.mid)
+        percent(self.gone.share())
     }
 }
 

@@ -23,6 +23,7 @@ mod causes;
 mod engine;
 mod evidence;
 mod gap;
+mod gone;
 mod leads;
 mod none;
 mod path;

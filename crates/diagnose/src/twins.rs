@@ -153,7 +153,7 @@ impl<'a> Gap<'a> {
     /// The share of the gap that went away with a change to a twin: of the twin's own gap, and no more than what moved is of the server's.
     pub(crate) fn share_by_twin(&self, flip: &Flip<'_>) -> f64 {
         let of_server = self.known_reference().map_or(0.0, |reference| flip.moved_log.mid / reference.log.mid);
-        flip.share.mid.min(of_server).clamp(0.0, 1.0)
+        flip.gone.share().min(of_server).max(0.0)
     }
 
     fn changed(&self, changed: Kind, look: Result<View<'a>, String>, same: Kind, same_view: &View<'a>) -> Told<'a> {

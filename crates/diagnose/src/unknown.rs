@@ -2,13 +2,13 @@
 //! is it not.
 
 use crate::cause::{Cause, CauseEntry, Fit, Standing};
-use crate::gap::{Flip, FlipLook, Gap, Look, Reference, differences_in, failed_share, per_byte_share, percent};
+use crate::gap::{FlipLook, Gap, Look, Reference, differences_in, failed_share, per_byte_share, percent};
 use crate::leads::leads;
 use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANGE_1, RANGE_HALF, RESUMED};
 use duel_model::web::phase;
 use duel_model::{
-    AboutCause, Confidence, Evidence, Finding, Leads, Phase, Probe, Stands, TargetObservation, format_bytes,
-    format_duration_ns, format_figure, web,
+    AboutCause, Confidence, Evidence, Finding, Leads, Phase, Probe, Stands, TargetObservation, capitalized,
+    format_bytes, format_duration_ns, format_figure, web,
 };
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
@@ -82,7 +82,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
     let where_to = if place.says.is_empty() {
         "Where it sits was not found out.".to_owned()
     } else {
-        format!("{}.", capitalised(&place.says.join("; ")))
+        format!("{}.", capitalized(&place.says.join("; ")))
     };
     let fits: Vec<&Fit> = standings.iter().filter_map(Standing::fit).collect();
     let is_whole = left > 0.99;
@@ -323,7 +323,7 @@ impl Place {
                 self.says.push(format!("it does not depend on {of}"));
             } else if flip.moved() {
                 self.says.push(format!("{} of it goes away {}", flip.percent(), kind.phrase()));
-            } else if -flip.share.low() > Flip::NOTEWORTHY && flip.share.high() < 0.0 {
+            } else if flip.gone.is_growth() {
                 self.says.push(format!("it is larger {}", kind.phrase()));
             }
         }
@@ -345,9 +345,4 @@ impl Place {
             self.says.push(text);
         }
     }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

@@ -40,11 +40,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Calls, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, _lanes: usize) -> Result<Calls, WorkloadError> {
+    fn make(&self, worker: WorkerId, _lanes: usize) -> Result<Calls, WorkloadError> {
         let target = Arc::clone(&self.target);
         Ok(Calls {
             buffer: Buffer::new(target.work.block as usize),

@@ -44,11 +44,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<FileOps, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, _lanes: usize) -> Result<FileOps, WorkloadError> {
+    fn make(&self, worker: WorkerId, _lanes: usize) -> Result<FileOps, WorkloadError> {
         let target = Arc::clone(&self.target);
         let files = target.files.as_ref().ok_or_else(|| errors::cannot("there are no files to work on"))?;
         let mut random = Pcg64Mcg::seed_from_u64(target.seed ^ (u64::from(worker.number) << 48));

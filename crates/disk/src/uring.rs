@@ -37,11 +37,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Rings, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Rings, WorkloadError> {
+    fn make(&self, worker: WorkerId, lanes: usize) -> Result<Rings, WorkloadError> {
         let target = Arc::clone(&self.target);
         let ring = Ring::new(Arc::clone(&target.file), lanes, target.work.block as usize)
             .map_err(|error| errors::cannot(format!("an io_uring cannot be made: {}", errors::why(&error))))?;
@@ -348,7 +344,7 @@ mod tests {
         let work = Work::of(&KindPlan { settings, ..KindPlan::of(&SCHEMA) }).unwrap();
         let place = Place::of(folder.to_str().unwrap()).unwrap();
         let target = Target::ready(work, place, 1, 1, &AtomicBool::new(false)).unwrap();
-        Some(Factory { target: Arc::new(target) }.make(lanes).unwrap())
+        Some(Factory { target: Arc::new(target) }.make(WorkerId::ONLY, lanes).unwrap())
     }
 
     fn start(rings: &mut Rings, lane: LaneId) {

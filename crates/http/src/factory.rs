@@ -186,11 +186,7 @@ impl WorkloadFactory for HttpFactory {
         &duel_model::web::SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Http, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Http, WorkloadError> {
+    fn make(&self, worker: WorkerId, lanes: usize) -> Result<Http, WorkloadError> {
         self.shared.enter_network()?;
         Ok(Http::new(Arc::clone(&self.shared), worker, lanes))
     }
@@ -207,11 +203,7 @@ impl WorkloadFactory for Http2Factory {
         &duel_model::web::SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Http2, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Http2, WorkloadError> {
+    fn make(&self, worker: WorkerId, lanes: usize) -> Result<Http2, WorkloadError> {
         self.shared.enter_network()?;
         Ok(Http2::new(Arc::clone(&self.shared), worker, lanes))
     }

@@ -6,8 +6,8 @@ use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors, kinds};
 use duel_load::{Contact, Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
-    Arrival, BusyPoll, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot,
-    SlotRole,
+    Arrival, BusyPoll, Distribution, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Meaning, Nanos, Plan, SECOND_NS,
+    Schema, Slot, SlotRole,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -55,6 +55,8 @@ pub(crate) struct Bench {
     looked_ns: Nanos,
     /// Whether a target that stops answering is noticed in its slot.
     notices_death: bool,
+    /// Ops are parts of streams, and have no response times.
+    is_streamed: bool,
     /// The longest answer of each target.
     longest_ns: Vec<Option<Nanos>>,
     stop: Arc<AtomicBool>,
@@ -119,6 +121,7 @@ impl Bench {
             schema: plan.schema(),
             keeps_lanes: keeps_lanes(plan),
             ops_differ: ops_differ(plan),
+            is_streamed: plan.is_streamed(),
             treatment: None,
             start: None,
             load: plan.load.clone(),
@@ -184,6 +187,7 @@ impl Bench {
         self.lanes = plan.lanes();
         self.keeps_lanes = keeps_lanes(plan);
         self.ops_differ = ops_differ(plan);
+        self.is_streamed = plan.is_streamed();
         self.treatment = Some(treatment);
         Ok(())
     }
@@ -332,7 +336,11 @@ impl Bench {
         let (views, load_ns, looked_ns) = (&self.views, self.load_ns, &mut self.looked_ns);
         let records = watcher.wants_ops().then(|| self.sessions[spec.target].log_ops());
         let planned_ns = order.planned_ns();
+        let is_streamed = self.is_streamed;
         let mut tick = |live: &Live| {
+            // What has no response times tells none, neither now nor when the slot is over.
+            let streamed = is_streamed.then(|| Live { response: Distribution::default(), ..live.clone() });
+            let live = streamed.as_ref().unwrap_or(live);
             records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
             let now_ns = monotonic_ns();
             let since_ns = now_ns.saturating_sub(began_ns);
@@ -366,7 +374,7 @@ impl Bench {
             && !self.is_stopped()
             && (pulse.is_gone || (record.ends_in_silence && self.stays_silent(spec.target, &order, &record)?));
         let died_ns = is_gone.then(|| record.answered_ns.map_or(0, |at_ns| at_ns.saturating_sub(record.start_ns)));
-        let slot = Slot {
+        let mut slot = Slot {
             // Given when it is shown: slots that take turns begin before others are over.
             index: 0,
             target: spec.target,
@@ -390,6 +398,9 @@ impl Bench {
             negotiated: record.negotiated.map(Facts::kept),
             died_ns,
         };
+        if is_streamed {
+            slot.forget_response_times();
+        }
         for worker in slot.audit.workers.iter().take(self.polling_workers as usize) {
             self.has_given_way |= worker.gave_way;
             self.taken.0 += worker.taken_ns;

@@ -104,11 +104,7 @@ pub(crate) fn run(
     // What machines do for the ops of the comparison is counted from here to its end.
     hosts.mark();
     let mut keep = |slot: Slot, bench: &Bench| {
-        let ended = pulses.ended_by(&slot, plan, bench.since_start_ns());
-        run.slots.push(slot);
-        let Some(status) = ended else { return Next::Look };
-        run.status = status;
-        Next::End
+        if pulses.ends(run, slot, plan, bench.since_start_ns()) { Next::End } else { Next::Look }
     };
     let result = match &mut restarts {
         Some(restarts) => rounds::run(bench, plan, restarts, &first, &schedule, watcher, &mut keep),

@@ -45,10 +45,7 @@ fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watch
         turns.shuffle(&mut order);
         for (repeat, target) in mirrored(&order) {
             let Some(slot) = course(bench, plan, (block, repeat, target), run, watcher)? else { return Ok(()) };
-            let ended = pulses.ended_by(&slot, plan, bench.since_start_ns());
-            run.slots.push(slot);
-            if let Some(status) = ended {
-                run.status = status;
+            if pulses.ends(run, slot, plan, bench.since_start_ns()) {
                 return Ok(());
             }
         }

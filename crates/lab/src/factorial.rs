@@ -204,10 +204,7 @@ fn blocks(
                     // Cut at an arbitrary moment: not judged, and not kept.
                     return Ok(());
                 }
-                let ended = pulses.ended_by(&slot, plan, bench.since_start_ns());
-                run.slots.push(slot);
-                if let Some(status) = ended {
-                    run.status = status;
+                if pulses.ends(run, slot, plan, bench.since_start_ns()) {
                     return Ok(());
                 }
             }

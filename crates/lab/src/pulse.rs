@@ -1,7 +1,9 @@
 //! Signs of life: when a target is gone.
 
 use duel_load::Live;
-use duel_model::{Interruption, MILLISECOND_NS, Meaning, Nanos, Plan, RunStatus, SECOND_NS, Schema, Slot, SlotRole};
+use duel_model::{
+    Interruption, MILLISECOND_NS, Meaning, Nanos, Plan, Run, RunStatus, SECOND_NS, Schema, Slot, SlotRole,
+};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -162,10 +164,16 @@ pub(crate) struct Pulses {
 }
 
 impl Pulses {
-    /// What becomes of a run after this slot, at this time of it; `None` where the target lives.
-    pub(crate) fn ended_by(&mut self, slot: &Slot, plan: &Plan, now_ns: Nanos) -> Option<RunStatus> {
-        let silent = self.feel(slot);
-        died_in(plan, slot).or_else(|| Some(gone(plan, slot.target, now_ns, silent?)))
+    /// Adds a slot to a run, at this time of it. Whether the run ends by that: the target does not live any more.
+    pub(crate) fn ends(&mut self, run: &mut Run, slot: Slot, plan: &Plan, now_ns: Nanos) -> bool {
+        let silent = self.feel(&slot);
+        let ended = died_in(plan, &slot).or_else(|| Some(gone(plan, slot.target, now_ns, silent?)));
+        run.slots.push(slot);
+        let ends = ended.is_some();
+        if let Some(status) = ended {
+            run.status = status;
+        }
+        ends
     }
 
     pub(crate) fn of(plan: &Plan) -> Self {

@@ -1,7 +1,7 @@
 //! Ops that do nothing: what the generator itself costs.
 
 use crate::{
-    Counters, Event, Io, LaneId, OpEnd, PlainKind, Prepared, Progress, Traffic, Workload, WorkloadError,
+    Counters, Event, Io, LaneId, OpEnd, PlainKind, Prepared, Progress, Traffic, WorkerId, Workload, WorkloadError,
     WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Facts, KindPlan, Nanos, Plan, Schema};
@@ -44,7 +44,7 @@ impl WorkloadFactory for NullFactory {
         &duel_model::null::SCHEMA
     }
 
-    fn make(&self, _lanes: usize) -> Result<Null, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Null, WorkloadError> {
         Ok(Null)
     }
 }

@@ -283,7 +283,7 @@ fn spawn<F: WorkloadFactory>(
     let thread = std::thread::Builder::new()
         .name(format!("duel-load-{}", id.number))
         .spawn(move || {
-            let made = factory.make_for(id, lanes as usize).map_err(SessionError::from).and_then(|workload| {
+            let made = factory.make(id, lanes as usize).map_err(SessionError::from).and_then(|workload| {
                 let streams = factory.lanes_per_connection();
                 let schema = factory.schema();
                 let works_itself =

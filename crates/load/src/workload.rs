@@ -104,14 +104,8 @@ pub trait WorkloadFactory: Send + Sync + 'static {
     /// What this kind of work declares of itself.
     fn schema(&self) -> &'static Schema;
 
-    /// Makes the workload of one worker with this many lanes.
-    fn make(&self, lanes: usize) -> Result<Self::Workload, WorkloadError>;
-
-    /// The same, told which of the workers it is for; where workers share out what there is to do.
-    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Self::Workload, WorkloadError> {
-        let _ = worker;
-        self.make(lanes)
-    }
+    /// Makes the workload of this worker with so many lanes: workers may share out what there is to do.
+    fn make(&self, worker: WorkerId, lanes: usize) -> Result<Self::Workload, WorkloadError>;
 
     /// Lanes that share a connection. A worker's lanes are a multiple of it.
     fn lanes_per_connection(&self) -> usize {

@@ -82,7 +82,7 @@ pub use restart::{RestartCommand, RestartPlan, redacted_command, without_secrets
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
 pub use schema::{
     Counter, FailureKind, HeldBack, Id, MOST_COUNTERS, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Parts, Phase,
-    Reach, Schema, Threads, When,
+    Reach, Schema, Streamed, Threads, When,
 };
 pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{
@@ -90,7 +90,7 @@ pub use shape::{
 };
 pub use shown::PlanSecrets;
 pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, Turn, WorkerAudit};
-pub use text::{sanitize, sanitize_line, shell_word};
+pub use text::{capitalized, sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{CopyPlan, CopySetting, TwinChange, TwinPlan, TwinReading};
 pub use units::{

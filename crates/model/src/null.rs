@@ -22,5 +22,6 @@ pub const SCHEMA: Schema = Schema {
     counters: &[],
     parts: None,
     held_back: None,
+    streamed: None,
 }
 .sound();

@@ -2,7 +2,7 @@
 
 use crate::{
     BusyPoll, Factor, Facts, Id, KindPlan, LoadShape, Nanos, Param, ReachPlan, RequestsPlan, RestartPlan, SECOND_NS,
-    Schema,
+    Schema, Streamed,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -578,6 +578,18 @@ impl Plan {
     /// What its kind of work declares of itself.
     pub fn schema(&self) -> &'static Schema {
         self.workload.schema()
+    }
+
+    /// Whether ops are parts of streams that run ahead of them. Nobody asks for a part, so nobody waits for it: the time of such an
+    /// op is the pace of its stream, and it has no response time. Where parts are due by a schedule or after a pause, or are
+    /// counted, each is sent for itself and answered, and its time is one.
+    pub fn is_streamed(&self) -> bool {
+        let load = &self.load;
+        let runs_ahead = load.kind == LoopKind::Closed { think_ns: 0 }
+            && load.shape.stages.is_empty()
+            && matches!(load.bound, Bound::Duration(_));
+        let is_part = |of: Streamed| of.values.contains(&self.workload.setting(of.by).as_ref());
+        runs_ahead && self.schema().streamed.is_some_and(is_part)
     }
 
     /// What a lane is called.

@@ -54,6 +54,8 @@ pub struct Schema {
     pub parts: Option<Parts>,
     /// Where the other side may wait for an acknowledgement of ours before it sends more.
     pub held_back: Option<HeldBack>,
+    /// Which ops may be parts of streams, and then have no response times (see [`Plan::is_streamed`](crate::Plan::is_streamed)).
+    pub streamed: Option<Streamed>,
 }
 
 /// What addresses of a form make this machine do.
@@ -113,6 +115,20 @@ pub struct HeldBack {
     pub phase: Phase,
     /// The switch by which we acknowledge at once.
     pub at_once: &'static Param,
+}
+
+/// Which ops are parts of a stream, where nothing holds the stream back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Streamed {
+    /// The setting that says what is done.
+    pub by: &'static Param,
+    /// Its values under which ops are parts of a stream.
+    pub values: &'static [&'static str],
+}
+
+impl Streamed {
+    /// Why such ops have no response times, in a sentence without a full stop.
+    pub const NO_TIMES: &str = "an op is a part of a stream, and parts are not answered one by one";
 }
 
 /// The parts that an op is handed over in.

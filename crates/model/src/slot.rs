@@ -104,6 +104,15 @@ impl Slot {
         self.offset_ns.saturating_add(last_ns.unwrap_or(self.elapsed_ns))
     }
 
+    /// Leaves out the response times of ops that have none. Their service times stay: by them is told how long load has to last and
+    /// whether a stream was held up, and they are shown nowhere.
+    pub fn forget_response_times(&mut self) {
+        self.tally.response = Distribution::default();
+        for interval in &mut self.series.intervals {
+            (interval.response_sum_ns, interval.response_max_ns) = (0, 0);
+        }
+    }
+
     /// Successful ops per second, `None` when the slot took no time.
     pub fn rate_per_s(&self) -> Option<f64> {
         (self.elapsed_ns > 0).then(|| self.tally.ok as f64 * 1e9 / self.elapsed_ns as f64)
@@ -254,6 +263,16 @@ impl Tally {
     /// Ops that became due.
     pub fn due(&self) -> u64 {
         self.started + self.unstarted + self.shed
+    }
+
+    /// Whether its ops have no response times: they are parts of streams.
+    pub fn is_streamed(&self) -> bool {
+        self.ok > 0 && self.response.is_empty()
+    }
+
+    /// Service times as they may be told: of ops that have response times.
+    pub fn told_service(&self) -> &Distribution {
+        if self.is_streamed() { &self.response } else { &self.service }
     }
 
     /// Bytes of body for each op that ended well; `None` where none did.

@@ -55,6 +55,12 @@ pub(crate) fn shell_line(words: &[String]) -> Option<String> {
     whole.then(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
 
+/// With a capital letter in front, as sentences begin.
+pub fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

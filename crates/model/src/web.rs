@@ -31,6 +31,7 @@ pub const SCHEMA: Schema = Schema {
     counters: counter::ALL,
     parts: None,
     held_back: Some(crate::HeldBack { phase: phase::RECEIVE, at_once: &settings::QUICK_ACK }),
+    streamed: None,
 }
 .sound();
 

@@ -12,7 +12,7 @@ use crate::schema::{
 use crate::socket::{self, Options};
 use crate::wire::Headers;
 use duel_load::{Network, PlainKind, Prepared, TcpInfo, WorkloadError, monotonic_ns};
-use duel_model::{Bound, Facts, KindPlan, LoopKind, Nanos, Param, Plan, Schema, sanitize_line};
+use duel_model::{Facts, KindPlan, Nanos, Param, Plan, Schema, sanitize_line};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -64,15 +64,13 @@ impl PlainKind for Net {
         self.check(kind, address)?;
         let address = Address::parse(address)?;
         let (mut hello, options) = asked(kind)?;
-        let is_paced = plan.load.kind != LoopKind::Closed { think_ns: 0 } || !plan.load.shape.stages.is_empty();
-        let is_counted = matches!(plan.load.bound, Bound::Ops(_));
-        if hello.op == Op::Udp && (is_paced || is_counted) {
+        // Blocks that are due one by one, or counted, are handed over one by one.
+        let runs_ahead = plan.is_streamed();
+        if hello.op == Op::Udp && !runs_ahead {
             return Err(WorkloadError(
                 "datagrams are sent at a rate of bits for a time: use --bitrate and -d, not --rate, --think, --stages or -n".into(),
             ));
         }
-        // Blocks that are due one by one, or counted, are handed over one by one.
-        let runs_ahead = !is_paced && !is_counted;
         hello.each_at_once = !runs_ahead;
         let netns = address.netns.as_deref().map(Network::named).transpose()?;
         let timeout_ns = plan.load.connect_timeout_ns.min(plan.load.op_timeout_ns);

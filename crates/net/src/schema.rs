@@ -1,7 +1,7 @@
 //! What network work declares of itself.
 
 use crate::protocol::OPS;
-use duel_model::{Compared, Declaration, Line, Noun, Param, Reach, Schema, Sort, Threads};
+use duel_model::{Compared, Declaration, Line, Noun, Param, Reach, Schema, Sort, Streamed, Threads};
 
 /// What ops on a network declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -23,6 +23,7 @@ pub const SCHEMA: Schema = Schema {
     counters: counter::ALL,
     parts: None,
     held_back: None,
+    streamed: Some(Streamed { by: &OP, values: &["bulk", "bulk-reverse", "udp"] }),
 }
 .sound();
 

@@ -98,13 +98,15 @@ fn figures(first: &Totals<'_>, second: &Totals<'_>, style: Style) -> Vec<String>
     let [of_p50, of_p99] = [p50, p99].map(|pair| Lengths::beside(pair.into_iter().flatten()));
     let count = |n: u64| crate::figures::count(n);
     let counts = |f: &dyn Fn(&Totals<'_>) -> u64| vec![count(f(first)), count(f(second))];
-    let rows = vec![
+    let mut rows = vec![
         Row::new("ok", counts(&|t| t.tally.ok)),
         Row::new("failed", counts(&|t| t.tally.failed_total())),
         row("rate", [first.rate_per_s(), second.rate_per_s()], &rate),
-        row("response p50", p50, &|ns| of_p50.show(ns)),
-        row("response p99", p99, &|ns| of_p99.show(ns)),
     ];
+    if ![first, second].iter().all(|t| t.tally.is_streamed()) {
+        rows.push(row("response p50", p50, &|ns| of_p50.show(ns)));
+        rows.push(row("response p99", p99, &|ns| of_p99.show(ns)));
+    }
     let heads = vec!["run 1".to_owned(), "run 2".to_owned(), "ratio".to_owned()];
     let table = Table { corner: first.name.clone(), heads, rows, align: Align::Right };
     table.lines(style.columns())

@@ -4,8 +4,8 @@ use crate::figures::{byte_rate, count, duration, maybe, part, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
 use crate::summary::{
-    LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, connection_rows, counter_rows, failure_rows, first_of_all,
-    inflated_rows, never_counted, time_rows, unanswered,
+    LAG_QUANTILES, SERVICE_QUANTILES, connection_rows, counter_rows, failure_rows, first_of_all, inflated_rows,
+    never_counted, op_time_rows, time_rows, unanswered,
 };
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
@@ -43,7 +43,7 @@ fn headline(run: &Run, verdict: &Verdict, target: &Totals<'_>, noun: &str, style
 
 /// What came out, in one sentence without a full stop.
 pub(crate) fn outcome(target: &Totals<'_>, noun: &str) -> String {
-    let median = target.tally.response.quantile_ns(0.5).map(|ns| ns as f64);
+    let median = target.tally.response.quantile_ns(0.5);
     match target.rate_per_s() {
         None => format!("No {noun} was measured"),
         Some(_) if target.tally.ok == 0 => format!(
@@ -52,11 +52,11 @@ pub(crate) fn outcome(target: &Totals<'_>, noun: &str) -> String {
             count(target.tally.failed_total())
         ),
         Some(per_s) => format!(
-            "{} {noun}s ok in {}: {}, median response time {}{}",
+            "{} {noun}s ok in {}: {}{}{}",
             count(target.tally.ok),
             duration(target.elapsed_ns as f64),
             rate(per_s),
-            maybe(median, duration),
+            median.map(|ns| format!(", median response time {}", duration(ns as f64))).unwrap_or_default(),
             match target.tally.response.count().checked_sub(target.tally.ok) {
                 None | Some(0) => String::new(),
                 Some(without) => format!(" with {} unanswered ones", count(without)),
@@ -85,8 +85,7 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     }
     rows.extend(line::rows(one));
     rows.extend(inflated_rows(one));
-    rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));
-    rows.extend(time_rows("service", one, |t| &t.tally.service, &SERVICE_QUANTILES));
+    rows.extend(op_time_rows(one));
     rows.extend(connection_rows(one));
     if !target.schema.lanes_are_threads() {
         rows.push(Row::new("reused", vec![part(tally.reused, tally.started)]));

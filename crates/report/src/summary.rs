@@ -9,7 +9,7 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
 use crate::{cache, chart, experiment, last_words, line, negotiated, phases, search, settings, single, stages};
-use duel_model::{Call, Counter, Distribution, Doubt, Id, Run, Tally, Verdict, format_bytes};
+use duel_model::{Call, Counter, Distribution, Doubt, Id, Run, Streamed, Tally, Verdict, format_bytes};
 use std::collections::BTreeSet;
 
 /// The report of a run as text: the verdict in one sentence per pair, the targets side by side, the rate over time,
@@ -230,8 +230,7 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     }
     rows.extend(line::rows(targets));
     rows.extend(inflated_rows(targets));
-    rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
-    rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));
+    rows.extend(op_time_rows(targets));
     rows.extend(connection_rows(targets));
     if targets.iter().all(|t| !t.schema.lanes_are_threads()) {
         rows.push(Row::new("reused", each(&|t| part(t.tally.reused, t.tally.started))));
@@ -280,7 +279,7 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
 }
 
 /// Which quantiles of response times a report shows; above one: the largest value.
-pub(crate) const RESPONSE_QUANTILES: [(&str, f64); 5] =
+const RESPONSE_QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", MAX)];
 /// Which quantiles of service times a report shows.
 pub(crate) const SERVICE_QUANTILES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
@@ -305,6 +304,16 @@ pub(crate) fn time_rows(
         .collect()
 }
 
+/// Response and service times of ops; none where no op has any.
+pub(crate) fn op_time_rows(targets: &[Totals<'_>]) -> Vec<Row> {
+    if !targets.is_empty() && targets.iter().all(|t| t.tally.is_streamed()) {
+        return Vec::new();
+    }
+    let mut rows = time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES);
+    rows.extend(time_rows("service", targets, |t| t.tally.told_service(), &SERVICE_QUANTILES));
+    rows
+}
+
 /// How many connections there were at a time, and how many were made while it was measured: none, where all were kept.
 pub(crate) fn connection_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     if targets.iter().any(|t| t.schema.lanes_are_threads()) {
@@ -318,14 +327,16 @@ pub(crate) fn connection_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     held.into_iter().chain([opened]).collect()
 }
 
-/// What response times hold beside those of answers, and what of them is the generator's, for each target where that is
-/// something.
+/// Why there are no response times; or what they hold beside those of answers, and what of them is the generator's, for each target
+/// where that is something.
 pub(crate) fn unanswered(noun: &str, targets: &[Totals<'_>]) -> Vec<String> {
     let many = targets.len() > 1;
     let said = targets
         .iter()
         .flat_map(|t| [t.unanswered(noun), t.stood_still()].into_iter().flatten().map(move |text| (t, text)));
-    said.map(|(t, text)| if many { format!("{}: {text}", t.name) } else { text }).collect()
+    let is_streamed = targets.iter().any(|t| t.tally.is_streamed());
+    let untimed = is_streamed.then(|| format!("No response times: {}.", Streamed::NO_TIMES));
+    untimed.into_iter().chain(said.map(|(t, text)| if many { format!("{}: {text}", t.name) } else { text })).collect()
 }
 
 /// What was looked for on all targets and never seen: a sentence in place of rows of zeros.

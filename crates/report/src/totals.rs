@@ -192,7 +192,7 @@ impl<'a> Totals<'a> {
     /// Ops that skipped the phase spent none in it. `None` when no op went through it.
     pub(crate) fn phase_per_op_ns(&self, phase: Phase) -> Option<f64> {
         let distribution = self.tally.phases.get(&phase.id()).filter(|d| !d.is_empty())?;
-        let ops = self.tally.service.count();
+        let ops = self.tally.told_service().count();
         (ops > 0).then(|| distribution.sum_ns as f64 / ops as f64)
     }
 
@@ -207,7 +207,7 @@ impl<'a> Totals<'a> {
     pub(crate) fn outside_phases_ns(&self) -> Option<f64> {
         let within = self.schema.phases.iter().filter(|phase| phase.when != When::Beforehand);
         let phases: f64 = within.filter_map(|&phase| self.phase_per_op_ns(phase)).sum();
-        Some(self.tally.service.mean_ns()? - phases)
+        Some(self.tally.told_service().mean_ns()? - phases)
     }
 
     /// The busiest worker's share of its CPU; `None` as soon as one worker's is not known.

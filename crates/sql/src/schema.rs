@@ -28,6 +28,7 @@ pub const SCHEMA: Schema = Schema {
     counters: counter::ALL,
     parts: None,
     held_back: None,
+    streamed: None,
 }
 .sound();
 

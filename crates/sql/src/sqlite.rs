@@ -99,11 +99,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Calls, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, _lanes: usize) -> Result<Calls, WorkloadError> {
+    fn make(&self, worker: WorkerId, _lanes: usize) -> Result<Calls, WorkloadError> {
         let segment = Segment { number: worker.number, others: worker.of.saturating_sub(1) };
         Ok(Calls {
             factory: self.clone(),

@@ -12,8 +12,8 @@ use crate::schema::{SCHEMA, counter, phase};
 use crate::wire::{Happened, SqlFailure, Value};
 use crate::work::{Figures, Next, Turn, Work};
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, Workload, WorkloadError,
-    WorkloadFactory, monotonic_ns,
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema};
 use rand::SeedableRng;
@@ -68,7 +68,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Statements, WorkloadError> {
+    fn make(&self, _worker: WorkerId, lanes: usize) -> Result<Statements, WorkloadError> {
         // Workers may have unequally many lanes.
         let first = self.segments.fetch_add(lanes as u32, Ordering::Relaxed);
         let lane = |number: usize| {
@@ -531,7 +531,7 @@ impl Statements {
         match self.factory.work.next(op.at, &mut state.turn, &mut self.rng) {
             Next::Say { text, phase } => self.say(lane, text, phase, io),
             Next::Run { number, is_prepared: true, .. } if !state.prepared[usize::from(number)] => {
-                self.prepare(lane, number, now_ns, io)
+                self.prepare(lane, number, Doing::Preparing(number), now_ns, io)
             }
             Next::Run { number, is_prepared, phase } => self.ask(lane, (number, is_prepared), phase, io),
         }
@@ -547,22 +547,22 @@ impl Statements {
             }
             return self.step(lane, now_ns, io);
         };
-        let state = &mut self.lanes[lane];
-        let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
-        op.enter(phase::PREPARE, now_ns);
-        op.doing = Doing::PreparingAhead(place);
-        connection.wire().prepare(number, &self.factory.work.prepared(number))?;
-        let sent = connection.flush()?;
-        self.note_beside(1);
-        self.watch(lane, sent == Sent::Blocked, io)
+        self.prepare(lane, number, Doing::PreparingAhead(place), now_ns, io)
     }
 
     #[cold]
-    fn prepare(&mut self, lane: LaneId, number: u16, now_ns: Nanos, io: &Io<'_>) -> Result<(), SqlFailure> {
+    fn prepare(
+        &mut self,
+        lane: LaneId,
+        number: u16,
+        doing: Doing,
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Result<(), SqlFailure> {
         let state = &mut self.lanes[lane];
         let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
         op.enter(phase::PREPARE, now_ns);
-        op.doing = Doing::Preparing(number);
+        op.doing = doing;
         connection.wire().prepare(number, &self.factory.work.prepared(number))?;
         let sent = connection.flush()?;
         self.note_beside(1);
@@ -699,7 +699,7 @@ mod tests {
             let mut numbers = Vec::new();
             for (number, lanes) in [3, 2].into_iter().enumerate() {
                 let worker = WorkerId { number: number as u32, of: 2 };
-                let made = session.make_for(worker, lanes).unwrap();
+                let made = session.make(worker, lanes).unwrap();
                 numbers.extend(
                     made.lanes.iter().map(|lane| (lane.turn.place.segment.number, lane.turn.place.segment.others)),
                 );

@@ -10,7 +10,8 @@ use crate::side::MISSING;
 use crate::slots::without_spoilt;
 use duel_model::{
     Call, Contest, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, RateSearch, Run,
-    SearchEnd, Slot, SlotRole, Standstill, Tally, Target, Threshold, Verdict, format_duration_ns, format_ratio,
+    SearchEnd, Slot, SlotRole, Standstill, Streamed, Tally, Target, Threshold, Verdict, format_duration_ns,
+    format_ratio,
 };
 
 /// How a target stands to a threshold.
@@ -110,8 +111,11 @@ pub fn check(run: &Run, verdict: &Verdict, threshold: &Threshold) -> Vec<Checked
                 let pair = verdict.pairs.iter().find(|pair| {
                     pair.target == target.name && metric.is_none_or(|metric: Metric| pair.metric == metric)
                 });
-                let biased = is_biased(run, verdict, place);
-                is_slower(pair, *by, biased).named(&target.name)
+                let judged = match pair {
+                    None if run.plan.is_streamed() => Checked::new(CheckStanding::Unknown, None, untimed()),
+                    _ => is_slower(pair, *by, is_biased(run, verdict, place)),
+                };
+                judged.named(&target.name)
             })
             .collect(),
     }
@@ -253,7 +257,9 @@ fn is_slower_at_most(contest: &Contest, by: f64) -> Checked {
 fn keeps(figures: &TargetFigures, promise: Promise, hampered: bool) -> Checked {
     let figure = figures.figure(promise.metric);
     let Some(value) = figure else {
-        return Checked::new(CheckStanding::Unknown, None, "nothing was measured");
+        let is_untimed = promise.metric.is_time() && figures.tally.is_streamed();
+        let remark = if is_untimed { untimed() } else { "nothing was measured".to_owned() };
+        return Checked::new(CheckStanding::Unknown, None, remark);
     };
     let held = |holds: bool| if holds { CheckStanding::Kept } else { CheckStanding::Broken };
     let timeless = figures.timeless();
@@ -320,6 +326,10 @@ fn chance(response: &Distribution, q: f64, promise: Promise) -> String {
     }
 }
 
+fn untimed() -> String {
+    format!("not measured: {}", Streamed::NO_TIMES)
+}
+
 fn failed_without_a_time(timeless: u64) -> String {
     format!("{timeless} requests failed and have no response time")
 }
@@ -383,6 +393,18 @@ mod tests {
 
     fn stands(figures: &TargetFigures, promise: &str) -> CheckStanding {
         keeps(figures, promise.parse().unwrap(), false).standing
+    }
+
+    #[test]
+    fn limits_on_times_that_no_op_has_are_not_measured_and_others_are_held() {
+        let mut streamed = figures(1..=1000, 0);
+        streamed.tally.response = Distribution::default();
+        for promise in ["p99<1s", "mean<1s", "max<1s"] {
+            let checked = keeps(&streamed, promise.parse().unwrap(), false);
+            let said = (checked.standing, checked.figure, checked.remark.starts_with("not measured: "));
+            assert_eq!(said, (CheckStanding::Unknown, None, true), "{promise}: {checked:?}");
+        }
+        assert_eq!(stands(&streamed, "rate>=500/s"), CheckStanding::Kept);
     }
 
     #[test]

@@ -28,6 +28,12 @@ const SAME_BYTES_WITHIN: f64 = 0.01;
 /// alarm in one run of a hundred would teach people not to read doubts.
 const DRIFT_P: f64 = 0.001;
 
+/// Whether what is so of some targets is told once, as a doubt about the run: where it is so of all of them. Of the only target it
+/// is told by its name.
+pub(crate) fn is_of_all(some: usize, targets: usize) -> bool {
+    some > 1 && some == targets
+}
+
 /// The doubts found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -232,7 +238,9 @@ impl Found {
     pub(crate) fn of_standstill(&mut self, target: &str, all: &[&Slot], consequence: &str) {
         let mut still = Standstill::default();
         all.iter().for_each(|slot| still.merge(&slot.standstill()));
-        let max_ns = all.iter().filter_map(|slot| slot.tally.response.max_ns()).max().unwrap_or(0);
+        let has_times = !all.iter().any(|slot| slot.tally.is_streamed());
+        let times = |slot: &&Slot| if has_times { slot.tally.response.max_ns() } else { slot.tally.service.max_ns() };
+        let max_ns = all.iter().filter_map(times).max().unwrap_or(0);
         let spoilt = all.iter().filter(|slot| slot.is_spoilt()).count();
         // A standstill that is short against the slot and against the longest response shows in no figure.
         if spoilt == 0 && (still.is_none() || (still.longest_ns as f64) < LATE * max_ns as f64) {
@@ -241,14 +249,38 @@ impl Found {
         let times = if still.count == 1 { "once".to_owned() } else { format!("{} times", still.count) };
         let what = format!(
             "the generator itself stood still {times}, for {} at the longest, while it loaded {target} (it was stopped, its machine \
-             was suspended, or others had the CPU): response times of up to that long are its own",
-            format_duration_ns(still.longest_ns as f64)
+             was suspended, or others had the CPU){}",
+            format_duration_ns(still.longest_ns as f64),
+            if has_times { ": response times of up to that long are its own" } else { "" }
         );
         let text = match (spoilt, all.len()) {
             (0, _) | (_, 1) => what,
             (spoilt, of) => format!("{what}; {consequence}: {spoilt} of {of} slots"),
         };
         self.add(DoubtId::GeneratorStoodStill, target, text);
+    }
+
+    /// Others had the CPU that the generator wanted.
+    pub(crate) fn of_waiting(&mut self, sides: &[Side<'_>]) {
+        let share = |side: &Side<'_>| side.waited.filter(|&waited| waited > LATE);
+        let all: Vec<(&Side<'_>, f64)> = sides.iter().filter_map(|side| Some((side, share(side)?))).collect();
+        let is_of_all = is_of_all(all.len(), sides.len());
+        let told = |some: &[(&Side<'_>, f64)], whose: &str, its: &str| {
+            let each = some
+                .iter()
+                .map(|(side, waited)| format!("{} of the time while it loaded {}", percent(*waited), side.name));
+            format!(
+                "others had the CPU that the generator wanted for {}: {whose} may serve more than was seen, and {its} times hold \
+                 ours; leave duel a CPU of its own (taskset), or a quieter machine",
+                each.collect::<Vec<_>>().join(", for ")
+            )
+        };
+        if is_of_all {
+            let text = told(&all, "each of them", "their");
+            self.doubts.push(Doubt { id: DoubtId::GeneratorWaited, target: None, text });
+        } else {
+            all.iter().for_each(|one| self.add(DoubtId::GeneratorWaited, one.0.name, told(&[*one], one.0.name, "its")));
+        }
     }
 
     /// Doubts about one target's slots; `pairs` are the calls made, the main metric of each target first.
@@ -262,15 +294,6 @@ impl Found {
             && late > LATE * response
         {
             self.add(DoubtId::ScheduleLag, side.name, lag(side, "mean", Some(late as u64)));
-        }
-        if let Some(waited) = side.waited.filter(|&waited| waited > LATE) {
-            let text = format!(
-                "others had the CPU that the generator wanted for {1} of the time while it loaded {0}: {0} may serve more than was \
-                 seen, and its times hold ours; leave duel a CPU of its own (taskset), or a quieter machine",
-                side.name,
-                percent(waited)
-            );
-            self.add(DoubtId::GeneratorWaited, side.name, text);
         }
         if let Some(share) = side.unstarted_share().filter(|&share| share > WORTH_A_WORD) {
             let (due, shed) = (side.tally.due(), side.tally.shed);

@@ -54,7 +54,7 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         bytes_in_per_op: share(tally.bytes_in, tally.ok),
         counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
         scatter,
-        slow_class: slow_class(slots, &tally.service),
+        slow_class: slow_class(slots, tally.told_service()),
         stalls: stalls(slots),
         reused_share: share(tally.reused, tally.started),
         resumed_share: share(tally.resumed, tally.connections),

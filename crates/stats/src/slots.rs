@@ -14,7 +14,7 @@ use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, 
 /// probe, the varied one). Their order does not matter, and their roles are not looked at.
 ///
 /// Closed loop: rate (ops/s), then median and 99th percentile of the response time; open loop: median, 99th percentile,
-/// rate; for each target after the first, the main metric first. Ratios are target over baseline. `ratio`, `low` and
+/// rate; of streams the rate alone; for each target after the first, the main metric first. Ratios are target over baseline. `ratio`, `low` and
 /// `high` are `None` where they are not known, and the call is then `Unknown`; it is so too with fewer pairs than
 /// `plan.compare.min_pairs`, though the ratio is given, unless the gap is plain without them. Where the plan has targets started anew, each start is one pair
 /// (see `starts`). With one target there are no pairs, only doubts.
@@ -46,7 +46,7 @@ pub(crate) fn judge_pairs<'a>(
     let mut found = doubts::Found::default();
     for (place, target) in sides.iter().enumerate().skip(1) {
         let baseline = &sides[0];
-        for metric in metrics(&plan.load.kind) {
+        for &metric in metrics(plan) {
             let whole = match metric {
                 Metric::Rate => Whole::of(slots.iter().map(|slot| Part::of(slot)), place, 0),
                 Metric::ResponseP50 | Metric::ResponseP99 => None,
@@ -104,6 +104,7 @@ pub(crate) fn judge_pairs<'a>(
         }
         found.of_pair(baseline, target);
     }
+    found.of_waiting(&sides);
     for (place, side) in sides.iter().enumerate() {
         found.of_side(side, plan, &verdict.pairs);
         found.of_standstill(side.name, &of_target(&all, place), "left out");
@@ -139,10 +140,12 @@ fn is_mostly_spoilt(all: &[&Slot], left: &[&Slot], place: usize) -> bool {
 ///
 /// A closed loop offers as much as is served: its rate is what the target can do, and its latency follows from that
 /// (Little's law). An open loop offers the same to all: its rate is what was asked for, and latency tells them apart.
-pub(crate) fn metrics(kind: &LoopKind) -> [Metric; 3] {
-    match kind {
-        LoopKind::Closed { .. } => [Metric::Rate, Metric::ResponseP50, Metric::ResponseP99],
-        LoopKind::Open { .. } => [Metric::ResponseP50, Metric::ResponseP99, Metric::Rate],
+/// Streams have a rate alone.
+pub(crate) fn metrics(plan: &Plan) -> &'static [Metric] {
+    match plan.load.kind {
+        _ if plan.is_streamed() => &[Metric::Rate],
+        LoopKind::Closed { .. } => &[Metric::Rate, Metric::ResponseP50, Metric::ResponseP99],
+        LoopKind::Open { .. } => &[Metric::ResponseP50, Metric::ResponseP99, Metric::Rate],
     }
 }
 

@@ -42,7 +42,7 @@ pub struct SlotFigure {
 impl SlotFigure {
     /// Of a slot that ran under this plan (for a probe, the varied one).
     pub fn of(slot: &Slot, plan: &Plan) -> Self {
-        let value = value_of(slot, metrics(&plan.load.kind)[0]).filter(|_| !slot.is_spoilt());
+        let value = value_of(slot, metrics(plan)[0]).filter(|_| !slot.is_spoilt());
         Self {
             target: slot.target,
             block: slot.block,
@@ -148,7 +148,7 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
     let Some(last) = slots.last().map(|slot| if over_starts { start_of(slot.block) } else { slot.block }) else {
         return Stop::Go;
     };
-    let main = metrics(&plan.load.kind)[0];
+    let main = metrics(plan)[0];
     let fewest = |counted: &dyn Fn(&Pair) -> bool| {
         of_targets.iter().map(|pairs| pairs.iter().filter(|pair| counted(pair)).count()).min().unwrap_or(0)
     };

@@ -3,6 +3,7 @@
 //! Whoever sends to a thread that sleeps has to wake it, within the own send call. A generator on the machine of a server that
 //! sleeps often takes a part of the server's CPU so, and the rate and the times that it shows are those with that part gone.
 
+use crate::doubts::is_of_all;
 use crate::side::{LATE, is_measured, percent, waited};
 use duel_model::{
     Doubt, DoubtId, HostSpan, LoopKind, MILLISECOND_NS, Nanos, Run, Slot, Target, format_duration_ns, format_figure,
@@ -29,10 +30,9 @@ pub(crate) fn doubts(run: &Run) -> Vec<Doubt> {
     told_of(&told, run.plan.targets.len(), op)
 }
 
-/// A doubt without a target is one about all of them. So where it is the same of all it is told once, with the figures of each;
-/// where it is so of some, each of these has its own.
+/// Where it is so of all targets it is told once, with the figures of each.
 fn told_of(told: &[(String, Nanos, WakeUps)], targets: usize, op: &str) -> Vec<Doubt> {
-    if told.len() > 1 && told.len() == targets {
+    if is_of_all(told.len(), targets) {
         return vec![Doubt { id: DoubtId::WakeUps, target: None, text: told_of_all(told, op) }];
     }
     let of_one = told.iter().map(|(name, cost_ns, wakes)| Doubt {

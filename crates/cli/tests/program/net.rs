@@ -91,6 +91,53 @@ fn each_op_is_done_and_every_byte_that_is_counted_has_come() {
 }
 
 #[test]
+fn streams_have_a_rate_and_no_response_times() {
+    let _alone = measuring();
+    let place = Place::new();
+    let server = Serve::start(&place, &[]);
+    let at = server.at.as_str();
+    let times = |document: &Value, of: &str| target(document)[of]["p99"].clone();
+    for op in ["bulk", "bulk-reverse", "udp"] {
+        let document = place.json(["run", at, "--op", op, "-d", "300ms"]);
+        assert!(target(&document)["ops"].as_u64() > Some(0), "{op}: {document}");
+        assert!(["response_ms", "service_ms"].iter().all(|of| times(&document, of).is_null()), "{op}: {document}");
+        let told = place.duel(["show", "last"]).ok().stdout;
+        assert!(told.contains("No response times: an op is a part of a stream"), "{op}: {told}");
+        assert!(["median", "response p", "service"].iter().all(|of| !told.contains(of)), "{op}: {told}");
+        let limits = ["--critical", "p99<1ns", "--warning", "rate>1/s"];
+        let checked = place.duel(["check", "last"].iter().chain(&limits)).ended(3).stdout;
+        assert!(checked.contains("not measured: an op is a part of a stream"), "{op}: {checked}");
+    }
+    // What is sent for itself is answered, and takes a time.
+    for words in [&["--op", "rr", "-d", "300ms"][..], &["--op", "bulk", "-n", "40"], &["--rate", "200", "-d", "300ms"]]
+    {
+        let document = place.json(["run", at, "--no-archive"].iter().chain(words));
+        let of_both = ["response_ms", "service_ms"].map(|of| times(&document, of).as_f64());
+        assert!(of_both.iter().all(|ms| *ms > Some(0.0)), "{words:?}: {document}");
+    }
+
+    let (a, b) = (format!("A={at}"), format!("B={at}"));
+    let compared = place.json([a.as_str(), &b, "--op", "bulk", "-d", "1500ms", "--slot", "50ms", "--seed", "1"]);
+    let metrics: Vec<&str> =
+        compared["pairs"].as_array().unwrap().iter().map(|p| p["metric"].as_str().unwrap()).collect();
+    assert_eq!(metrics, ["rate"], "{compared}");
+    assert!(compared["targets"][1]["response_ms"]["p50"].is_null(), "{compared}");
+    let checked = place.duel(["check", "last", "--critical", "p99 slower than A by 5%"]).ended(3).stdout;
+    assert!(checked.contains("not measured: an op is a part of a stream"), "{checked}");
+    let differ = place.duel(["diff", "last", "last"]).ok().stdout;
+    assert!(differ.contains("rate") && !differ.contains("response"), "{differ}");
+
+    // Of a factor, those that have them do.
+    let words = [&a, &b, "--op", "bulk,rr", "-d", "2s", "--slot", "50ms", "--no-archive"];
+    let levels = place.json(words)["experiment"]["factors"][0]["levels"].clone();
+    let medians = |level: usize| {
+        let figures = levels[level]["figures"].as_array().unwrap();
+        figures.iter().filter(|figure| figure["metric"] == "response_p50").count()
+    };
+    assert_eq!([medians(0), medians(1)], [0, 2], "{levels}");
+}
+
+#[test]
 fn what_was_asked_for_is_kept_repeated_and_a_factor() {
     let _alone = measuring();
     let place = Place::new();

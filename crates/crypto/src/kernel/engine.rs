@@ -9,8 +9,8 @@ use crate::ops::Class;
 pub(super) const TAG: usize = 16;
 
 /// What does the ops.
-pub(crate) struct Engine<I> {
-    interface: I,
+pub(crate) struct Engine {
+    interface: Box<dyn Interface>,
     algorithm: Algorithm,
     task: Task,
     key: Vec<u8>,
@@ -21,50 +21,13 @@ pub(crate) struct Engine<I> {
     is_begun: bool,
 }
 
-impl Interface for Box<dyn Interface> {
-    fn key(&mut self, key: &[u8]) -> Result<(), String> {
-        (**self).key(key)
-    }
-
-    fn cipher(
-        &mut self,
-        decrypt: bool,
-        iv: Option<&[u8]>,
-        from: &[u8],
-        to: &mut [u8],
-        chunk: usize,
-    ) -> Result<(), String> {
-        (**self).cipher(decrypt, iv, from, to, chunk)
-    }
-
-    fn aead(
-        &mut self,
-        decrypt: bool,
-        iv: &[u8],
-        aad: usize,
-        from: &[u8],
-        to: &mut [u8],
-        chunk: usize,
-    ) -> Result<(), String> {
-        (**self).aead(decrypt, iv, aad, from, to, chunk)
-    }
-
-    fn digest(&mut self, message: &[u8], to: &mut [u8], chunk: usize) -> Result<(), String> {
-        (**self).digest(message, to, chunk)
-    }
-
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        (**self).facts()
-    }
-}
-
-impl<I: Interface> Engine<I> {
+impl Engine {
     /// Ready to work.
     ///
     /// # Errors
     ///
     /// The kernel refuses the op: a sentence.
-    pub(super) fn new(interface: I, algorithm: Algorithm, task: Task) -> Result<Self, String> {
+    pub(super) fn new(interface: Box<dyn Interface>, algorithm: Algorithm, task: Task) -> Result<Self, String> {
         // The two halves of an XTS key must differ.
         let key: Vec<u8> = (0..algorithm.key_bytes).map(|place| place as u8 ^ 0x5a).collect();
         let mut engine = Self {

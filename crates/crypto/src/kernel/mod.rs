@@ -56,7 +56,7 @@ pub(crate) trait Interface {
 /// # Errors
 ///
 /// Why there is none: a sentence.
-pub(crate) fn opened(task: Task, driver: Option<&str>) -> Result<Engine<Box<dyn Interface>>, String> {
+pub(crate) fn opened(task: Task, driver: Option<&str>) -> Result<Engine, String> {
     let algorithm = Algorithm::of(task.op).ok_or_else(|| format!("the kernel does no {}", task.op.name))?;
     #[cfg(target_os = "linux")]
     let interface: Result<Box<dyn Interface>, String> =

@@ -128,7 +128,8 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
             match shown_flip(gap, all.of(gap.fast).with_setting(differing.fact)) {
                 Ok(flip) => {
                     tried.push(format!("{}: {}", differing.told(gap), gap.tell_flip(&flip)));
-                    if flip.moved() && best.as_ref().is_none_or(|(_, known)| flip.share.mid > known.share.mid) {
+                    let is_more = |known: &Flip<'_>| flip.gone.compared().mid > known.gone.compared().mid;
+                    if flip.moved() && best.as_ref().is_none_or(|(_, known)| is_more(known)) {
                         best = Some((differing, flip));
                     }
                 }
@@ -197,7 +198,7 @@ fn on_copies(
             Twins::NotAllowed => return Err(without_flip(gap, group, fixed, undeclared)),
             Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
             Twins::Told(copies) => {
-                let share = |of: &twins::Told<'_>| of.flip.as_ref().map_or(0.0, |flip| flip.share.mid);
+                let share = |of: &twins::Told<'_>| of.flip.as_ref().map_or(0.0, |flip| flip.gone.compared().mid);
                 let moved = copies.flip.as_ref().is_some_and(|flip| flip.moved());
                 if moved && best.as_ref().is_none_or(|(_, known)| share(&copies) > share(known)) {
                     told.extend(best.replace((one, copies)).map(|(_, known)| known));

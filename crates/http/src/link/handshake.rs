@@ -8,7 +8,7 @@ use crate::op::Op;
 use crate::protocol_error::ProtocolError;
 use crate::shared::Shared;
 use duel_load::{
-    Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Traffic, Workload, WorkloadError,
+    Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Traffic, WorkerId, Workload, WorkloadError,
     WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Facts, HttpPlan, LoopKind, Nanos, Schema, web};
@@ -64,7 +64,7 @@ impl WorkloadFactory for HandshakeFactory {
         &duel_model::web::SCHEMA
     }
 
-    fn make(&self, _lanes: usize) -> Result<Handshake, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Handshake, WorkloadError> {
         let (link, counters) = (Link::default(), Counters::default());
         Ok(Handshake {
             shared: Arc::clone(&self.shared),

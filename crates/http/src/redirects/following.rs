@@ -129,11 +129,7 @@ impl WorkloadFactory for FollowingFactory {
         &duel_model::web::SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Following, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Following, WorkloadError> {
+    fn make(&self, worker: WorkerId, lanes: usize) -> Result<Following, WorkloadError> {
         let ways = Arc::clone(&self.ways);
         Ok(Following {
             legs: vec![Leg::to(&self.ways.target, worker, lanes)?],

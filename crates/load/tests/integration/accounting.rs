@@ -3,7 +3,7 @@
 use crate::common::{self, order};
 use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder,
-    SlotRecord, Traffic, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
+    SlotRecord, Traffic, WorkerId, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS, Schema};
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ impl WorkloadFactory for Blocking {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Self, WorkloadError> {
         Ok(*self)
     }
     fn lanes_per_worker(&self) -> LanesPerWorker {
@@ -76,7 +76,7 @@ impl WorkloadFactory for PairedFactory {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, lanes: usize) -> Result<Paired, WorkloadError> {
+    fn make(&self, _worker: WorkerId, lanes: usize) -> Result<Paired, WorkloadError> {
         Ok(Paired { lanes: (0..lanes).map(|_| Paired::lane()).collect(), answers: self.answers })
     }
 }
@@ -371,7 +371,7 @@ impl WorkloadFactory for NeverSilentFactory {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, _lanes: usize) -> Result<NeverSilent, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<NeverSilent, WorkloadError> {
         let (ours, theirs) = UnixStream::pair().unwrap();
         Ok(NeverSilent(ours, theirs))
     }
@@ -417,7 +417,7 @@ impl WorkloadFactory for FindsLateFactory {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, _lanes: usize) -> Result<FindsLate, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<FindsLate, WorkloadError> {
         Ok(FindsLate::default())
     }
 }
@@ -442,7 +442,7 @@ fn a_workload_that_cannot_be_made_is_an_error() {
         fn schema(&self) -> &'static Schema {
             &common::TRIED
         }
-        fn make(&self, _lanes: usize) -> Result<Blocking, WorkloadError> {
+        fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Blocking, WorkloadError> {
             Err(WorkloadError("no such thing".into()))
         }
     }

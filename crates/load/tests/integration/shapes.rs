@@ -3,7 +3,7 @@
 use crate::common;
 use duel_load::{
     Counters, Event, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Traffic,
-    Workload, WorkloadError, WorkloadFactory, monotonic_ns,
+    WorkerId, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS, Schema, Stage};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ impl WorkloadFactory for Blocking {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Self, WorkloadError> {
         Ok(self.clone())
     }
     fn lanes_per_worker(&self) -> LanesPerWorker {
@@ -214,7 +214,7 @@ impl WorkloadFactory for Timed {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Self, WorkloadError> {
         Ok(self.clone())
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::common::{self, order};
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, Traffic, Workload, WorkloadError, WorkloadFactory,
-    monotonic_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, Traffic, WorkerId, Workload, WorkloadError,
+    WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Schema};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ impl WorkloadFactory for Factory {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, lanes: usize) -> Result<Shared, WorkloadError> {
+    fn make(&self, _worker: WorkerId, lanes: usize) -> Result<Shared, WorkloadError> {
         assert_eq!(lanes % STREAMS, 0, "no connection is cut in two");
         self.0.lanes.fetch_add(lanes as u64, Ordering::Relaxed);
         let pair = || {

@@ -2,8 +2,8 @@
 
 use crate::common::{self, order};
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotRecord, Traffic, Workload, WorkloadError,
-    WorkloadFactory, monotonic_ns, thread_cpu_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotRecord, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns, thread_cpu_ns,
 };
 use duel_model::{LoopKind, MILLISECOND_NS, Nanos, Schema, Standstill};
 use std::io::{Read, Write};
@@ -46,7 +46,7 @@ impl WorkloadFactory for Factory {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, _lanes: usize) -> Result<Pair, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Pair, WorkloadError> {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         Ok(Pair { third: self.0, ours, theirs, ops: 0, interrupted_ns: Arc::clone(&self.1) })

@@ -2,8 +2,8 @@
 
 use crate::common::{self, order};
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotOrder, SlotRecord, Traffic, Workload,
-    WorkloadError, WorkloadFactory, monotonic_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotOrder, SlotRecord, Traffic, WorkerId,
+    Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Schema};
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ impl WorkloadFactory for Echo {
     fn schema(&self) -> &'static Schema {
         &common::TRIED
     }
-    fn make(&self, lanes: usize) -> Result<Lane, WorkloadError> {
+    fn make(&self, _worker: WorkerId, lanes: usize) -> Result<Lane, WorkloadError> {
         assert_eq!(lanes, 1);
         let (end, mut theirs) = UnixStream::pair().unwrap();
         end.set_nonblocking(true).unwrap();

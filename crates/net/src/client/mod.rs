@@ -15,7 +15,7 @@ use bulk::Bulk;
 use connection::{Connection, closed, failed};
 use datagrams::Datagrams;
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, Network, OpEnd, PhaseTimes, Progress, Traffic, Workload,
+    Counters, Event, Failure, Interest, Io, LaneId, Network, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Nanos, Schema};
@@ -57,7 +57,7 @@ impl WorkloadFactory for Factory {
         &SCHEMA
     }
 
-    fn make(&self, lanes: usize) -> Result<Streams, WorkloadError> {
+    fn make(&self, _worker: WorkerId, lanes: usize) -> Result<Streams, WorkloadError> {
         // This thread is the worker's own, and opens no sockets but those of this target.
         self.netns.as_ref().map_or(Ok(()), Network::enter)?;
         Ok(Streams {

@@ -6,7 +6,7 @@ use crate::summary::{Amount, counted_per_byte, counted_per_op};
 use crate::table::{Align, Row, Table};
 use crate::text::clean;
 use crate::totals::Totals;
-use duel_model::{FactorVerdict, Run, Tally};
+use duel_model::{FactorVerdict, Run, Tally, capitalized};
 
 /// One target at one level.
 #[derive(Default)]
@@ -41,16 +41,12 @@ pub(super) fn parts(run: &Run, place: usize, factor: &FactorVerdict, targets: &[
             notes: Vec::new(),
         })
     };
-    let capital = |text: &str| {
-        let mut letters = text.chars();
-        letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
-    };
     let bytes_per_s = |sum: &Sum| {
         let bytes = sum.tally.bytes_in + sum.tally.bytes_out;
         (sum.elapsed_ns > 0 && bytes > 0).then(|| bytes as f64 * 1e9 / sum.elapsed_ns as f64)
     };
     let rates = |values: &[Option<f64>]| values.iter().map(|&value| maybe(value, byte_rate)).collect();
-    let mut parts: Vec<Part> = part(capital(schema.bytes), &bytes_per_s, &rates).into_iter().collect();
+    let mut parts: Vec<Part> = part(capitalized(schema.bytes), &bytes_per_s, &rates).into_iter().collect();
     let times = |values: &[Option<f64>]| {
         let lengths = Lengths::beside(values.iter().flatten().copied());
         values.iter().map(|&value| maybe(value, |ns| lengths.show(ns))).collect()

@@ -95,7 +95,7 @@ pub(super) fn columns(schema: &'static Schema) -> Vec<Column> {
         whole("reused_ops", |slot| slot.tally.reused),
     ];
     columns.extend(times("response", |slot| &slot.tally.response));
-    columns.extend(times("service", |slot| &slot.tally.service));
+    columns.extend(times("service", |slot| slot.tally.told_service()));
     for phase in schema.phases {
         let of = move |slot: &Slot| slot.tally.phases.get(&phase.id()).filter(|d| !d.is_empty()).cloned();
         columns.push(column(format!("{}_ops", phase.name), Kind::Whole, move |_, slot| {

@@ -282,6 +282,7 @@ impl<'a> TargetDocument<'a> {
         let counters_per_op = amounts(counted_per_op, |counter| counter.is_time() || counter.is_of_server());
         let counters_per_byte = amounts(counted_per_byte, |counter| counter.is_time() && !counter.is_of_server());
         let failed_total = tally.failed_total();
+        let service_ms = Times::of(tally.told_service());
         Self {
             name,
             address,
@@ -290,7 +291,7 @@ impl<'a> TargetDocument<'a> {
             rate_per_s: rate_per_s.and_then(|v| digits(v, 6)),
             bytes_per_s: bytes_per_s.and_then(|v| digits(v, 6)),
             response_ms: Times::of(&tally.response),
-            service_ms: Times::of(&tally.service),
+            service_ms,
             phases_ms,
             negotiated: totals.negotiated,
             started: tally.started,

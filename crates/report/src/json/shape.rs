@@ -193,6 +193,6 @@ fn attempt_of(run: &Run, search: &RateSearch, attempt: &Attempt) -> Option<Attem
         done_per_s: slot.rate_per_s().and_then(|per_s| digits(per_s, 6)),
         elapsed_s: slot.elapsed_ns as f64 / 1e9,
         response_ms: Times::of(&slot.tally.response),
-        service_ms: Times::of(&slot.tally.service),
+        service_ms: Times::of(slot.tally.told_service()),
     })
 }

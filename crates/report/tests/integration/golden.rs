@@ -429,6 +429,29 @@ fn progress() {
 }
 
 #[test]
+fn where_there_are_no_response_times_none_is_told() {
+    let (mut run, mut verdict) = sample::slower();
+    run.slots.iter_mut().for_each(Slot::forget_response_times);
+    verdict.pairs.truncate(1);
+    golden("streams.txt", &report(&run, &verdict, PLAIN));
+    let page = duel_report::page(&run, &verdict, &[]);
+    assert!(page.contains("No response times: an op is a part of a stream"));
+    for of_times in ["Response time over", "Distribution of response times", "by phase"] {
+        assert!(!page.contains(of_times), "{of_times}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&json_text(&run, &verdict, None)).unwrap();
+    for times in ["response_ms", "service_ms"] {
+        let figures = document["targets"][1][times].as_object().unwrap();
+        assert!(figures.values().all(serde_json::Value::is_null), "{times}: {figures:?}");
+    }
+    // A single one has a sentence of its own.
+    run.plan.targets.truncate(1);
+    run.slots.retain(|slot| slot.target == 0);
+    let text = report(&run, &Verdict::default(), PLAIN);
+    assert!(text.contains("requests ok in") && !text.contains("median"), "{text}");
+}
+
+#[test]
 fn requests_without_an_answer_are_told_wherever_their_times_are() {
     let mut run = sample::run(&[server("A", "https://a.example/f", 4_115, 1_100_000)], 1);
     let tally = &mut run.slots.iter_mut().find(|slot| slot.role == SlotRole::Measured).unwrap().tally;

@@ -3,7 +3,7 @@
 
 use crate::sample;
 use duel_load::{
-    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotOrder, Traffic, Workload,
+    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotOrder, Traffic, WorkerId, Workload,
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::*;
@@ -53,7 +53,7 @@ impl WorkloadFactory for Lottery {
         &LOTTERY
     }
 
-    fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
+    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Self, WorkloadError> {
         Ok(*self)
     }
 }

@@ -71,7 +71,7 @@ struct Judge<'a> {
     cells: &'a Cells<'a>,
     /// By treatment and target.
     sides: Vec<Vec<Side<'a>>>,
-    metrics: [Metric; 3],
+    metrics: &'static [Metric],
     /// The generator stood still in too many blocks for a call.
     is_mostly_spoilt: bool,
 }
@@ -84,7 +84,9 @@ impl<'a> Judge<'a> {
             targets.map(|(place, target)| Side::new(&slots, place, target, plan)).collect()
         };
         let sides = plans.iter().enumerate().map(of_treatment).collect();
-        Self { plan, cells, sides, metrics: metrics(&plan.load.kind), is_mostly_spoilt: false }
+        // What some treatments do not have is unknown under these.
+        let told = plans.iter().find(|plan| !plan.is_streamed()).unwrap_or(plan);
+        Self { plan, cells, sides, metrics: metrics(told), is_mostly_spoilt: false }
     }
 
     /// Whether the generator was the bottleneck on any target under a treatment.
@@ -123,12 +125,12 @@ impl<'a> Judge<'a> {
             label,
             number,
             figures: places()
-                .flat_map(|target| self.metrics.map(|metric| (target, metric)))
+                .flat_map(|target| self.metrics.iter().map(move |&metric| (target, metric)))
                 .filter_map(|(target, metric)| figure(target, metric))
                 .collect(),
             pairs: places()
                 .skip(1)
-                .flat_map(|target| self.metrics.map(|metric| (target, metric)))
+                .flat_map(|target| self.metrics.iter().map(move |&metric| (target, metric)))
                 .map(|(target, metric)| self.pair(treatments, target, metric, looks))
                 .collect(),
         }

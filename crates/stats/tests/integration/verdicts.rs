@@ -269,9 +269,21 @@ fn a_generator_that_waits_for_a_cpu_says_so() {
     assert_eq!(ids(&with_waiting(None)), []);
     assert_eq!(ids(&with_waiting(Some(90_000_000))), []);
     let verdict = with_waiting(Some(600_000_000));
-    assert_eq!(ids(&verdict), [DoubtId::GeneratorWaited; 2]);
-    assert!(doubt(&verdict, DoubtId::GeneratorWaited).text.contains("wanted for 60 % of the time while it loaded A"));
+    assert_eq!(ids(&verdict), [DoubtId::GeneratorWaited], "what is so of all targets is told once");
+    let told = doubt(&verdict, DoubtId::GeneratorWaited);
+    let each = "wanted for 60 % of the time while it loaded A, for 60 % of the time while it loaded B: each of them may serve more";
+    assert!(told.target.is_none() && told.text.contains(each), "{}", told.text);
     assert_eq!(call(&verdict, "B", Metric::Rate), Call::Slower);
+
+    let mut of_one = duel(1.3);
+    for slot in &mut of_one {
+        busy(slot, 0.3);
+        slot.audit.workers[0].waited_ns = Some(if slot.target == 1 { 600_000_000 } else { 0 });
+    }
+    let verdict = judge_slots(&of_one, &plan(2));
+    let told = doubt(&verdict, DoubtId::GeneratorWaited);
+    assert_eq!((ids(&verdict).len(), told.target.as_deref()), (1, Some("B")));
+    assert!(told.text.contains("while it loaded B: B may serve more than was seen, and its times"), "{}", told.text);
 }
 
 /// Where calls block or a database is embedded, the CPU time of a worker is that of the target.

@@ -64,7 +64,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let times = gap.known_reference().and_then(|reference| Times::of(reference, &flip));
     let times = times.ok_or_else(|| open("how long requests take is not known"))?;
     times.are_of_the_slow_side(gap).map_err(|but| open(&but))?;
-    if flip.part.low() <= MOST_OF_DEARER_WORK {
+    if flip.gone.of_time().low() <= MOST_OF_DEARER_WORK {
         return Err(open("what makes all work of a server dearer could take as much with it"));
     }
     needs_as_many_calls(gap).map_err(|but| open(&but))?;
@@ -155,7 +155,7 @@ fn acquitted_fully(gap: &Gap<'_>, http: &HttpPlan, flip: &Flip<'_>) -> Standing 
     let is_there = gap.known_reference().is_some_and(|reference| reference.log.low() >= most_of_it);
     let left_open = if gap.mode == Mode::Alone && http.streams() > 1 && !is_there {
         "what several requests do that share a connection"
-    } else if flip.part.mid < -Flip::NOTEWORTHY {
+    } else if flip.gone.of_time().mid < -Flip::NOTEWORTHY {
         "what HTTP/2 costs, for HTTP/1.1 is slow there by itself"
     } else {
         return did_not_move(gap, flip);

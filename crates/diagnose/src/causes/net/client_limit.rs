@@ -65,7 +65,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     };
     let held = match &other {
         Some(other) if is_held_alone(&spread, other) => Held::EachAddress,
-        Some(other) if other.moved() && other.share.mid >= Flip::EXPLAINS * spread.share.mid => Held::OurAddress,
+        Some(other) if other.moved() && is_about_all(other, &spread) => Held::OurAddress,
         // Neither the one nor the other: then what the first flip showed may be chance.
         Some(other) => {
             let text = format!("{}, but {}", tell(gap, &spread, &before), tell(gap, other, &before));
@@ -150,9 +150,14 @@ fn shown<'a>(gap: &Gap<'a>, kind: Kind, before: &View<'a>) -> Result<Box<Flip<'a
 /// or several do better than it beyond both intervals. (Under a tight limit a slot holds few requests, and intervals are
 /// wide; of a large gap a few addresses take a small share.)
 fn is_held_alone(spread: &Flip<'_>, other: &Flip<'_>) -> bool {
-    let half = 0.5 * spread.share.mid;
+    let (of_other, half) = (other.gone.compared(), 0.5 * spread.gone.compared().mid);
     let apart = spread.view.log.high() < other.view.log.low();
-    !other.moved() && (other.share.high() < half || (other.share.mid < half && apart))
+    !other.moved() && (of_other.high() < half || (of_other.mid < half && apart))
+}
+
+/// Whether one other address takes away about as much as several do.
+fn is_about_all(other: &Flip<'_>, spread: &Flip<'_>) -> bool {
+    other.gone.compared().mid >= Flip::EXPLAINS * spread.gone.compared().mid
 }
 
 /// The judgement where connections cannot be spread, because of `why`.
@@ -242,7 +247,7 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
         _ => Confidence::Likely,
     };
     let told = Told { summary, remedy, facts: evidence, further: Vec::new() };
-    let share = Some(spread.share.mid.clamp(0.0, 1.0));
+    let share = Some(spread.gone.share());
     Standing::Fits(Box::new(Fit {
         moved_ns: moved_ns(gap, spread).unwrap_or(0.0),
         is_counted: false,
@@ -258,7 +263,7 @@ fn moved_ns(gap: &Gap<'_>, flip: &Flip<'_>) -> Option<f64> {
     if gap.mode == Mode::Loaded {
         return Some(flip.moved_ns);
     }
-    let left = ((1.0 - flip.share.mid.clamp(0.0, 1.0)) * reference.log.mid).exp();
+    let left = ((1.0 - flip.gone.share()) * reference.log.mid).exp();
     Some(reference.fast_ns()? * (reference.ratio - left))
 }
 

@@ -11,7 +11,7 @@ use crate::causes::likes;
 use crate::evidence::database::{MUCH_MORE, Side, counted, same_system, setting};
 use crate::evidence::db_settings::differ_as_sessions_may;
 use crate::gap::{Gap, percent, phase_share_of};
-use duel_model::Confidence;
+use duel_model::{Confidence, capitalized};
 use std::collections::BTreeSet;
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -73,7 +73,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let rows = format!("{slow} looks at {slow_rows:.0} rows for each transaction, {fast} at {fast_rows:.1}");
     let summary = format!(
         "{slow} goes about a statement in another way: {told}. {}; {} of the gap sits there.",
-        capital(&rows),
+        capitalized(&rows),
         percent(share)
     );
     let table = table_of(statement).unwrap_or("TABLE");
@@ -93,11 +93,6 @@ fn table_of(statement: &str) -> Option<&str> {
     words.find(|word| matches!(*word, "FROM" | "INTO" | "UPDATE"))?;
     let is_plain = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     words.next().filter(|name| is_plain(name))
-}
-
-fn capital(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
             Err(standing) => return standing,
         },
         // Without the sweep what is left under ChaCha20 cannot be told from a ChaCha20 that is slow too.
-        Err(_) if flip.share.mid < Flip::EXPLAINS || flip.view.ratio >= SOUND_CHACHA20 => {
+        Err(_) if !flip.gone.explains() || flip.view.ratio >= SOUND_CHACHA20 => {
             return open(format!("{}: without a size sweep that is not enough", gap.tell_flip(flip)));
         }
         Err(_) if slow_aes - slow_chacha < Flip::NOTEWORTHY * (slow_aes - fast_aes) => {
@@ -270,7 +270,7 @@ fn under_the_lens(gap: &Gap<'_>, reading: &LensReading, flip: &Flip<'_>) -> Resu
     // took more than AES, ChaCha20 takes away a part of the gap only.
     let is_read = reading.capabilities.as_ref().and_then(Capabilities::has_aes) == Some(false);
     let firm =
-        if flip.confirms() || is_read && flip.share.low() > 0.5 { Confidence::Confirmed } else { Confidence::Likely };
+        if flip.confirms() || is_read && flip.gone.is_most() { Confidence::Confirmed } else { Confidence::Likely };
     let slow = gap.slow_name();
     let in_server = reading.capabilities.as_ref().and_then(Capabilities::has_aes);
     Ok(match (&reading.hardware, in_server) {

@@ -126,7 +126,9 @@ fn weigh_both(gap: &Gap<'_>, resumed: &Flip<'_>, keys: &str) -> Standing {
     };
     match (by_resumed, judge(gap, &kept, keys)) {
         (Standing::Fits(_), Standing::RuledOut(_)) | (Standing::RuledOut(_), Standing::Fits(_)) => contradict(resumed),
-        (open, Standing::Fits(_)) if is_open(&open) && resumed.share.high() < kept.share.mid => contradict(resumed),
+        (open, Standing::Fits(_)) if is_open(&open) && resumed.gone.compared().high() < kept.gone.compared().mid => {
+            contradict(resumed)
+        }
         (open, by_kept @ (Standing::Fits(_) | Standing::RuledOut(_))) if is_open(&open) => by_kept,
         (by_resumed, _) => by_resumed,
     }
