@@ -71,7 +71,8 @@ pub(super) struct WorkDocument<'a> {
     gauges: BTreeMap<&'a str, Option<f64>>,
 }
 
-/// How a counter grew. Where that is not known, both figures are `null`, and never 0.
+/// How a counter grew. Where that is not known, both figures are `null`, and never 0. Where only the part of others is too large to be taken
+/// away, the rate is known.
 #[derive(Debug, Serialize)]
 struct CounterDocument {
     per_s: Option<f64>,
@@ -187,7 +188,7 @@ pub(super) fn demand(demand: &HostDemand) -> WorkDocument<'_> {
     let counter = |key: &String| CounterDocument {
         per_s: figure(demand.per_second(key)),
         per_op: figure(demand.per_op(key)),
-        unknown: None,
+        unknown: (demand.ops > 0 && demand.per_op(key).is_none()).then_some("others made most of it"),
     };
     WorkDocument {
         ops: demand.ops,
@@ -209,4 +210,26 @@ fn figure(value: Option<f64>) -> Option<f64> {
 /// To the millisecond.
 fn seconds(ns: u64) -> f64 {
     (ns as f64 / 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_others_made_most_of_says_so() {
+        let key = "tcp.delayed_acknowledgements";
+        let counted = |quiet: u64| HostDemand {
+            ops: 10,
+            elapsed_ns: 1_000_000_000,
+            growth: [(key.to_owned(), 100)].into(),
+            quiet_ns: 1_000_000_000,
+            quiet_growth: [(key.to_owned(), quiet)].into(),
+            ..HostDemand::default()
+        };
+        let shown = |quiet: u64| serde_json::to_value(&demand(&counted(quiet)).counters[key]).unwrap();
+        assert_eq!(shown(20), serde_json::json!({ "per_s": 100.0, "per_op": 8.0 }));
+        let unknown = serde_json::json!({ "per_s": 100.0, "per_op": null, "unknown": "others made most of it" });
+        assert_eq!(shown(80), unknown);
+    }
 }
