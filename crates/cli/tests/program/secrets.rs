@@ -123,13 +123,15 @@ fn children(of: u32, seen: &mut Vec<u8>) {
 }
 
 /// All bytes of the archive as they lie there, and its runs as they are read back: slots are deflated.
-/// A file of SQLite's pages, in which the beginning of a kept mark at the end of a page is blotted out: its rest stands on another page.
-/// What may not be kept stays, and so does what is cut anywhere else.
+/// A file of SQLite's pages, in which the beginning of a kept mark is blotted out where its rest stands on another page: at the end of a page,
+/// and before the number of the page on which a long value goes on, four bytes of which the first two are zero here. What may not be kept
+/// stays, and so does what is cut anywhere else.
 fn with_whole_marks(mut bytes: Vec<u8>, header: usize, before_page: usize) -> Vec<u8> {
     const PAGE: usize = 4096;
     let ends: Vec<usize> =
         (1..).map(|page| header + page * (before_page + PAGE)).take_while(|&end| end <= bytes.len()).collect();
-    for end in ends {
+    let goes_on = (0..bytes.len().saturating_sub(1)).filter(|&at| bytes[at..at + 2] == [0, 0]);
+    for end in ends.into_iter().chain(goes_on.collect::<Vec<_>>()) {
         let is_of_mark = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
         let run = bytes[..end].iter().rev().take(64).take_while(|byte| is_of_mark(byte)).count();
         let text = String::from_utf8_lossy(&bytes[end - run..end]).into_owned();
@@ -153,6 +155,9 @@ fn only_what_a_page_cuts_off_is_blotted_out() {
     assert!(file("pw=S3CR3T-que").is_empty() && file("pw=S3CR3T-").is_empty() && file("S3CR3T-body").is_empty());
     assert_eq!(file("pw=S3CR3T-que ").len(), 1);
     assert_eq!(file("pw=S3CR3T-cook").len(), 1);
+    let goes_on = |text: &str| file(&format!("{text}\0\0\0\u{7}and other values"));
+    assert!(goes_on("pw=S3CR3T-f").is_empty());
+    assert_eq!((goes_on("pw=S3CR3T-f ").len(), goes_on("pw=S3CR3T-cook").len()), (1, 1));
 }
 
 fn archive(place: &Place) -> Vec<u8> {
