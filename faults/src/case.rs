@@ -10,8 +10,8 @@ pub(crate) struct Case {
     pub(crate) id: String,
     /// The causes at work; none for a pair of equals.
     pub(crate) truth: Vec<&'static str>,
-    /// Other names that are as right, because what was injected is that as well.
-    pub(crate) alternates: Vec<&'static str>,
+    /// Other names that are as right, because what was injected is that as well: the cause, and the name.
+    pub(crate) alternates: Vec<(&'static str, &'static str)>,
     /// Whether the truth can only be told from the servers' host; from outside, "unknown" is right, too.
     pub(crate) needs_host: bool,
     pub(crate) setup: String,
@@ -135,7 +135,7 @@ impl<K: Kind> Injection<K> {
         Case {
             id: format!("{}/{}/{strength}", self.cause, setup.name()),
             truth: vec![self.cause],
-            alternates: self.alternates.to_vec(),
+            alternates: self.alternates.iter().map(|name| (self.cause, *name)).collect(),
             needs_host: self.needs_host,
             setup: setup.name(),
             strength: strength.to_owned(),
@@ -167,7 +167,7 @@ impl Case {
         inject(&mut pair.faulty);
         pair.verify.push(other.verify);
         self.truth.push(other.cause);
-        self.alternates.extend(other.alternates);
+        self.alternates.extend(other.alternates.iter().map(|name| (other.cause, *name)));
         self.needs_host |= other.needs_host;
         self.strength = format!("{}+{strength}", self.strength);
         self.id = format!("{}/{}/{}", self.truth.join("+"), self.setup, self.strength);
@@ -195,7 +195,13 @@ impl Case {
 
     /// Whether duel's name for a cause is right.
     pub(crate) fn accepts(&self, cause: &str) -> bool {
-        self.truth.iter().chain(&self.alternates).any(|right| *right == cause)
+        self.faults_called(cause).next().is_some()
+    }
+
+    /// The faults that have this name, by the first of their names.
+    pub(crate) fn faults_called(&self, name: &str) -> impl Iterator<Item = &'static str> {
+        let own = self.truth.iter().copied().map(|fault| (fault, fault));
+        own.chain(self.alternates.iter().copied()).filter(move |(_, known)| *known == name).map(|(fault, _)| fault)
     }
 }
 

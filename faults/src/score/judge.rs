@@ -127,22 +127,31 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
         .filter(|finding| !matches!(finding.cause, NONE | UNKNOWN) && !is_right(finding, case, faulty))
         .map(Finding::text)
         .collect();
-    let wrongly_ruled_out = wrongly_ruled_out(document, case, right.as_ref());
+    let told: Vec<&str> = findings
+        .iter()
+        .take(3)
+        .filter(|finding| is_right(finding, case, faulty))
+        .map(|finding| finding.cause)
+        .collect();
+    let wrongly_ruled_out = wrongly_ruled_out(document, case, &told);
     // An acquittal is a claim like an accusation: what else was said does not make it right.
     let acquits = wrongly_ruled_out.as_ref().is_some_and(|names| !names.is_empty());
     let outcome = if acquits { Outcome::Wrong } else { named };
     Judged { outcome, said, call, right, wrongly_blamed, wrongly_ruled_out }
 }
 
-/// The fault's names among those that the document rules out. Of one fault with several names that was told by one of them,
-/// the others may be ruled out; of two faults neither may.
-fn wrongly_ruled_out(document: &Value, case: &Case, right: Option<&Right>) -> Option<Vec<String>> {
+/// The faults' names among those that the document rules out. Of a fault with several names that is `told` by one of them, the others may
+/// be ruled out; of two faults neither may for the other one's sake.
+fn wrongly_ruled_out(document: &Value, case: &Case, told: &[&str]) -> Option<Vec<String>> {
     // Who did not look for causes has ruled out none, and its empty list says nothing.
     if document["explained"] == false {
         return None;
     }
     let listed = document["ruled_out"].as_array()?.iter().filter_map(Value::as_str);
-    let is_told = |name: &str| case.truth.len() == 1 && right.is_some_and(|right| right.cause != name);
+    let is_told = |name: &str| {
+        let others = || told.iter().filter(|told| **told != name);
+        case.faults_called(name).all(|fault| others().any(|told| case.faults_called(told).any(|other| other == fault)))
+    };
     Some(listed.filter(|name| case.accepts(name) && !is_told(name)).map(str::to_owned).collect())
 }
 
@@ -307,6 +316,19 @@ mod tests {
         let (one, other) = (double.truth[0], double.truth[1]);
         assert_eq!(said("double", &[(one, "B")], json!([loss])), (Outcome::AmongThree, none()));
         assert_eq!(said("double", &[(one, "B")], json!([other])), (Outcome::Wrong, names(&[other])));
+        // Of two faults one may be told by its other name, and that is no word about the second.
+        let slow_and_loss = Case { truth: vec!["cpu.slower", "net.loss"], ..case("cpu.slower") };
+        let ruled_out = |found: &str, ruled_out: &str| {
+            let document = json!({
+                "pairs": [{"call": "slower"}],
+                "findings": [{"cause": found, "target": "B"}],
+                "ruled_out": [ruled_out],
+            });
+            judge(&document, &slow_and_loss, "B").wrongly_ruled_out
+        };
+        assert_eq!(ruled_out("cpu.quota", "cpu.slower"), none());
+        assert_eq!(ruled_out("cpu.quota", "net.loss"), names(&["net.loss"]));
+        assert_eq!(ruled_out("net.loss", "cpu.slower"), names(&["cpu.slower"]));
         for untold in [Value::Null, json!(5)] {
             assert_eq!(said(key, &unknown, untold), (Outcome::Unknown, None));
         }
