@@ -276,6 +276,7 @@ fn begin_at(standing: Standing, existing: Existing, table: u32, rows: u64) -> Re
              missing, --anew makes all tables anew"
         )),
         Standing::Unindexed => refuse(format!("table {name} has no index on k; --go-on makes it")),
+        Standing::Keyless => refuse(format!("table {name} has no primary key; --anew makes all tables anew")),
         Standing::Holed { rows: found } => refuse(format!(
             "table {name} has {found} of {rows} rows, and others were deleted; --anew makes all tables anew"
         )),

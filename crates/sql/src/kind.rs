@@ -586,7 +586,13 @@ fn check_tables(database: &mut Database, kind: &KindPlan, address: &str, stop: &
             Standing::Bulk => {
                 format!("table {name} is one of --op bulk-insert, which has tables of its own; duel cleanup drops it")
             }
-            Standing::Half { .. } | Standing::Holed { .. } | Standing::Unindexed | Standing::Whole if is_bulk => {
+            Standing::Half { .. }
+            | Standing::Holed { .. }
+            | Standing::Unindexed
+            | Standing::Keyless
+            | Standing::Whole
+                if is_bulk =>
+            {
                 format!(
                     "table {name} is one of the other ops, and bulk-insert has tables of two columns; duel cleanup drops it, and then \
                  this makes one: {}",
@@ -610,6 +616,11 @@ fn check_tables(database: &mut Database, kind: &KindPlan, address: &str, stop: &
             Standing::Unindexed => {
                 format!("table {name} has no index on k; this makes it: {}", command(" --go-on"))
             }
+            Standing::Keyless => format!(
+                "table {name} has no primary key, which all statements go by; `ALTER TABLE {name} ADD PRIMARY KEY (id)` makes it, or \
+                 this all tables anew: {}",
+                command(" --anew")
+            ),
             Standing::Other(columns) => format!(
                 "table {name} is not laid out as sysbench lays it out, but has the columns: {}",
                 sanitize_line(&columns)

@@ -26,6 +26,8 @@ pub(crate) enum Standing {
     Bulk,
     /// All rows are there, and no index on `k`.
     Unindexed,
+    /// All rows are there, and no index on `id`: it was taken away, and nothing that finishes a table makes it.
+    Keyless,
     /// As it has to be.
     Whole,
 }
@@ -75,7 +77,11 @@ pub(crate) fn standing(database: &mut Database, table: u32, size: u64, counts: b
             Standing::Holed { rows: most }
         });
     }
-    Ok(if is_indexed(database, table)? { Standing::Whole } else { Standing::Unindexed })
+    Ok(match () {
+        () if !is_indexed(database, table, "id")? => Standing::Keyless,
+        () if !is_indexed(database, table, "k")? => Standing::Unindexed,
+        () => Standing::Whole,
+    })
 }
 
 /// What PostgreSQL's catalog has about a table; none: there is no such table. Which one it is, the session's own path says, and nothing
@@ -146,29 +152,27 @@ fn fits(system: System, columns: &[(String, String)]) -> bool {
         && pad.1 == text(60)
 }
 
-/// Whether `k` and `id` have an index.
-fn is_indexed(database: &mut Database, table: u32) -> Result<bool, SqlFailure> {
+/// Whether a column begins an index.
+fn is_indexed(database: &mut Database, table: u32, column: &str) -> Result<bool, SqlFailure> {
     let t = name(table);
     let rows = match database.system() {
         System::Postgres => of_catalog(database, table, |number| {
             format!(
-                "SELECT count(DISTINCT a.attname) FROM pg_index i JOIN pg_attribute a \
-                 ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] \
-                 WHERE i.indrelid = {number} AND i.indisvalid AND i.indpred IS NULL AND a.attname IN ('id', 'k')"
+                "SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] \
+                 WHERE i.indrelid = {number} AND i.indisvalid AND i.indpred IS NULL AND a.attname = '{column}'"
             )
         })?,
         System::Mysql => database.rows(&format!(
-            "SELECT count(DISTINCT column_name) FROM information_schema.statistics WHERE table_schema = database() \
-             AND table_name = '{t}' AND seq_in_index = 1 AND column_name IN ('id', 'k')"
+            "SELECT 1 FROM information_schema.statistics WHERE table_schema = database() AND table_name = '{t}' \
+             AND seq_in_index = 1 AND column_name = '{column}'"
         ))?,
-        // The primary key is the table itself.
+        // Its primary key is the table itself.
         System::Sqlite => database.rows(&format!(
-            "SELECT 1 + count(*) FROM pragma_index_list('{t}') l JOIN pragma_index_info(l.name) i \
-             WHERE i.seqno = 0 AND i.name = 'k'"
+            "SELECT 1 FROM pragma_table_info('{t}') WHERE name = '{column}' AND pk = 1 UNION SELECT 1 \
+             FROM pragma_index_list('{t}') l JOIN pragma_index_info(l.name) i WHERE i.seqno = 0 AND i.name = '{column}'"
         ))?,
     };
-    let indexed = rows.first().and_then(|row| row.first()?.as_ref()?.parse::<i64>().ok());
-    Ok(indexed.unwrap_or(0) >= 2)
+    Ok(!rows.is_empty())
 }
 
 /// What the tables hold, over all of them.

@@ -191,6 +191,10 @@ fn tables_are_checked_and_never_mended_unasked() {
     client.run("DROP INDEX k_1").unwrap();
     assert!(said(&settings).contains("sbtest1 has no index on k"), "{}", said(&settings));
     fill(&address, 2, 200, go_on).unwrap();
+    client.run("ALTER TABLE sbtest1 DROP CONSTRAINT sbtest1_pkey").unwrap();
+    assert!(said(&settings).contains("sbtest1 has no primary key"), "{}", said(&settings));
+    assert!(fill(&address, 2, 200, go_on).unwrap_err().to_string().contains("--anew"));
+    client.run("ALTER TABLE sbtest1 ADD PRIMARY KEY (id)").unwrap();
     client.run("DELETE FROM sbtest1 WHERE id = 7").unwrap();
     assert!(said(&settings).contains("--anew"), "{}", said(&settings));
     assert!(fill(&address, 2, 200, go_on).is_err());
