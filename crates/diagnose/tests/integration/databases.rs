@@ -505,6 +505,12 @@ fn letting_somebody_in_is_told_from_a_server_that_is_slow_afterwards() {
     assert_eq!(names(&world(server(cheap), server(busy), 1, &settings)), ["unknown"]);
     // MariaDB executes its init_connect behind the word that somebody is in.
     assert_eq!(names(&world(server(cheap), server(costly).late(), 1, &settings)), ["db.costly-connect"]);
+    // Without a prepared statement that is in the statement itself. Nobody is acquitted of it then.
+    let unprepared = |asked: &Asked, _: &dyn Fn(&str) -> String| {
+        if asked.reconnects { [1e6, 8e6, 0.0] } else { [0.0, 50e3, 0.0] }
+    };
+    let (named, ruled_out, _) = world(server(cheap), server(unprepared), 1, &settings).explain();
+    assert!(named == ["unknown"] && !ruled_out.contains(&"db.costly-connect".to_owned()), "{named:?} {ruled_out:?}");
     // A third of the gap is worth a name, and a tenth is not: nobody is acquitted of the first.
     let [a_third, a_tenth]: [Time; 2] = [|_, _| [4e6, 6e6, 0.0], |_, _| [1.9e6, 8e6, 0.0]];
     let acquitted = |slow| {

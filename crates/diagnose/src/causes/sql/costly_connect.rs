@@ -1,7 +1,10 @@
 //! `db.costly-connect`: the slow server takes long to let somebody in, and each transaction has a connection of its own.
 //!
-//! Over kept connections, on all targets, the gap goes away, and it sits in logging in, not in connecting. What looks like it: a longer
-//! path (`net.path-delay`), on which connecting itself takes longer, and every statement as well.
+//! Over kept connections, on all targets, the gap goes away, and it sits in logging in and in preparing the first statement, not in
+//! connecting: a server may say that somebody is in and then do what each session costs (`init_connect` of MariaDB), so that the first
+//! exchange waits for it. Where that is no preparation but the statement itself, phases do not tell it from a slow statement, and nobody is
+//! acquitted by them. What looks like it: a longer path (`net.path-delay`), on which connecting itself takes longer, and every
+//! statement as well.
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, shown_flip};
@@ -13,7 +16,8 @@ use duel_model::Confidence;
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.costly-connect",
     description: "the database takes long to let somebody in, and each transaction has a connection of its own",
-    signature: "half of the extra time is spent in TLS and login, and over kept connections the gap goes away",
+    signature: "half of the extra time is spent in TLS, login and preparing, and over kept connections the gap goes \
+                away",
     at_most: "confirmed; likely by phases alone, from four fifths on",
     needs_machine: false,
 };
@@ -31,7 +35,6 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(Standing::RuledOut(gap.not_measured("connections are kept".to_owned())));
     }
     let reference = gap.known_reference().unwrap_or(&gap.comparison);
-    // A server may say "come in" and then do what each new session costs (`init_connect` of MariaDB): the first exchange waits for it.
     let entering = phase_share_of(reference, &["tls", "login", "prepare"]);
     let Some(entering) = entering else {
         return Err(Standing::Undecided(gap.at_reference("where the gap sits is not known".to_owned())));
@@ -42,7 +45,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     // Of the logarithm of the gap it is no more than of the time.
     if entering < Flip::NOTEWORTHY {
-        return Err(Standing::RuledOut(gap.at_reference(told)));
+        let flip = shown_flip(gap, KEPT_SESSIONS)?;
+        let evidence = gap.evidence(&flip.view, format!("{told}; {}", gap.tell_flip(&flip)));
+        return Err(if flip.is_negligible() { Standing::RuledOut(evidence) } else { Standing::Undecided(evidence) });
     }
     if entering < HALF {
         return Err(Standing::Undecided(gap.at_reference(format!("{told}; the greater part is spent elsewhere"))));
