@@ -182,7 +182,7 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
                     };
                     let weight = |probe: &Probe| match () {
                         () if probe.id == AGAIN.id(trial.gap.mode) => CONTROL,
-                        () if Kind::is_longer(&probe.id) => LONGER,
+                        () if probe.takes_all => LONGER,
                         () => usual,
                     };
                     if let Standing::Wants(probes) = standing {

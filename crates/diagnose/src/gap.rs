@@ -335,21 +335,20 @@ impl<'a> Gap<'a> {
     /// What this probe did to the gap that shows in `reference`, with as many connections as it was made with. Where that leaves open whether
     /// it matters, and the probe was made once more, the longer one counts.
     pub(crate) fn flip_against(&self, kind: Kind, reference: &View<'a>, mode: Mode) -> FlipLook<'a> {
-        let once = self.flip_once(kind, kind, reference, mode);
-        match (&once, kind.longer()) {
-            (FlipLook::Shown(flip), Some(longer)) if !flip.tells() => {
-                match self.case.outcome(&longer.id(self.mode)).map(|_| self.flip_once(kind, longer, reference, mode)) {
-                    Some(FlipLook::Shown(flip)) => FlipLook::Shown(flip),
-                    _ => once,
-                }
-            }
+        let once = self.flip_once(kind, reference, mode);
+        let longer = match &once {
+            FlipLook::Shown(flip) if !flip.tells() => kind.longer(),
+            _ => None,
+        };
+        let longer = longer.filter(|longer| self.case.outcome(&longer.id(self.mode)).is_some());
+        match longer.map(|longer| self.flip_once(longer, reference, mode)) {
+            Some(shown @ FlipLook::Shown(_)) => shown,
             _ => once,
         }
     }
 
-    /// What `made`, this flip or the same made longer, did to the gap.
-    fn flip_once(&self, kind: Kind, made: Kind, reference: &View<'a>, mode: Mode) -> FlipLook<'a> {
-        match self.look(made) {
+    fn flip_once(&self, kind: Kind, reference: &View<'a>, mode: Mode) -> FlipLook<'a> {
+        match self.look(kind) {
             Look::NotAsked(probe) => FlipLook::NotAsked(probe),
             Look::Missing(why) => FlipLook::Missing(why),
             Look::Shown(view) => match self.measured_besides(kind, reference, &view) {
@@ -712,7 +711,7 @@ impl<'a> Flip<'a> {
     pub(crate) fn moved(&self) -> bool {
         // What is left bounds this side of the interval. Widening it in log is more than widening `r'` would do, since
         // `ln(1 + k (r' - 1))` grows ever more slowly with `ln r'`.
-        let looks = if Kind::is_longer(self.view.id) { Self::MORE_LOOKS } else { Self::MANY_LOOKS };
+        let looks = if self.kind.is_longer { Self::MORE_LOOKS } else { Self::MANY_LOOKS };
         let beyond_chance = |moved: Estimate| moved.mid > looks * moved.below;
         self.gone.is_noteworthy() && beyond_chance(self.moved_log) && beyond_chance(self.gone.of_time())
     }

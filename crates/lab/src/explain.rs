@@ -361,10 +361,10 @@ pub(crate) struct Site<'a> {
 impl Site<'_> {
     /// Ops of a turn, where the slots of a probe may be run in turns; `None`: in one go.
     ///
-    /// A slot's rate is what its turns typically had, or what all of it had where it is in one go. These differ where a server pauses now and
-    /// then, so a probe is held only against what was measured its own way: with the plan's connections as the comparison was, and over one
-    /// connection as the first such probe, which is the same unless servers stand still. Pauses seem the longer, the shorter turns are, and
-    /// that they are no limit is told by how long they are.
+    /// The rate of a slot in turns is what its turns typically had, that of a slot in one go is what all of it had. These differ where a server
+    /// pauses now and then. So a probe is measured as what it is held against: with the plan's connections, as the comparison was. Over one
+    /// connection all probes have turns, unless a server stands still: pauses count more often in short turns, and `app.pauses` goes by how
+    /// long they are.
     fn ops_per_turn(&self, varied: &Plan, probe: &Probe) -> Option<u64> {
         let work = kinds::of(&varied.workload);
         let stands_still =
@@ -379,8 +379,7 @@ impl Site<'_> {
         match varied.lanes() {
             lanes if lanes == self.plan.lanes() => self.rhythm.map(|_| OPS_PER_TURN),
             // Of requests that differ, a turn should hold some of each.
-            1 if !work.ops_differ(&varied.workload) => Some(OPS_PER_TURN_ALONE),
-            1 => Some(OPS_PER_TURN),
+            1 => Some(if work.ops_differ(&varied.workload) { OPS_PER_TURN } else { OPS_PER_TURN_ALONE }),
             _ => self.rhythm.map(|_| OPS_PER_TURN),
         }
     }

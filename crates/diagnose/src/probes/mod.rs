@@ -63,14 +63,13 @@ pub(crate) struct Kind {
     /// The fact that tells the setting of a database that it is about, where it is about one.
     setting: Option<&'static str>,
     /// Made once more, for [`LONGER`] times as long.
-    is_longer: bool,
+    pub(crate) is_longer: bool,
 }
 
 /// How many times as long a probe takes that is made once more, since its first interval was too wide to tell anything. It is judged
 /// by itself: who looks again because of what he saw and then counts both would see what he looks for too often. The first may have ended
 /// early, as sharp as a comparison has to be, and what a flip leaves of a gap may need more than that: this one takes all of its time.
 pub const LONGER: u64 = 3;
-const LONGER_END: &str = "-longer";
 
 /// What is to be known of a probe.
 #[derive(Clone, Copy)]
@@ -187,9 +186,10 @@ fn refuse(when: bool, why: &str) -> Result<(), String> {
     if when { Err(why.to_owned()) } else { Ok(()) }
 }
 
+/// Whether they change the same, for however long they are made.
 impl PartialEq for Kind {
     fn eq(&self, other: &Self) -> bool {
-        let all = |kind: &Self| (kind.entry.id, kind.entry.twin, kind.number, kind.setting, kind.is_longer);
+        let all = |kind: &Self| (kind.entry.id, kind.entry.twin, kind.number, kind.setting);
         all(self) == all(other)
     }
 }
@@ -215,11 +215,6 @@ impl Kind {
         can_be.then_some(Self { is_longer: true, ..self })
     }
 
-    /// Whether this is the id of a probe that is made once more.
-    pub(crate) fn is_longer(id: &str) -> bool {
-        id.trim_end_matches("-loaded").ends_with(LONGER_END)
-    }
-
     /// How ties between equally valuable probes are broken.
     pub(crate) fn order(id: &str) -> usize {
         FIRST.iter().position(|known| id.starts_with(known.entry.id)).unwrap_or(FIRST.len())
@@ -237,7 +232,7 @@ impl Kind {
             id = format!("{id}-{}", change.id());
         }
         if self.is_longer {
-            id.push_str(LONGER_END);
+            id.push_str("-longer");
         }
         match (mode, self.entry.load) {
             (Mode::Loaded, Load::OfGap) => format!("{id}-loaded"),
