@@ -10,9 +10,11 @@ fi
 # The keeper ends its group, and this comes after it.
 trap : TERM
 made=1 "$@"
-rmdir "$folder" 2>/dev/null && exit
+# An owner that is root has removed it already.
+gone() { rmdir "$folder" 2>/dev/null || [ ! -e "$folder" ]; }
+gone && exit
 # It was killed: its second one empties the folder once the copy is not wanted any more, at the end of the life line that all of them have.
 # A line for it that is read here is sent again.
 cat >/dev/null
 tries=0
-until rmdir "$folder" 2>/dev/null || [ $((tries += 1)) -gt 60 ]; do sleep 1; done
+until gone || [ $((tries += 1)) -gt 60 ]; do sleep 1; done

@@ -347,8 +347,10 @@ mod tests {
             most >= longer && bytes() == 0
         });
         assert_eq!(keeper.ended(), None);
+        let child = keeper.child.id().to_string();
         drop(keeper);
         assert!(!copy.exists());
+        assert_eq!(parent(&child), None, "it has ended, and not been given up after some time");
     }
 
     /// The number of a process's parent, and whether it is still there at all, other than as one that nobody has asked about.
