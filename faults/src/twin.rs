@@ -136,10 +136,14 @@ pub(crate) struct Http {
     /// What the file that is served lies on, from where it is read past the page cache for each request (nginx); `None`: where all else
     /// lies.
     pub(crate) disk: Option<VolumePlan>,
-    /// HTTP/2 is offered beside HTTP/1.1 (nginx, over TLS), and duel and the tools speak it.
+    /// HTTP/2 is offered beside HTTP/1.1 (nginx, HAProxy; over TLS), and duel and the tools speak it.
     pub(crate) http2: bool,
     /// Bytes of a frame of HTTP/2, where they are not nginx's usual ones.
     pub(crate) frame_bytes: Option<u32>,
+    /// Requests that are taken at a time on a connection of HTTP/2, where they are not the usual ones (nginx, HAProxy).
+    pub(crate) most_streams: Option<u32>,
+    /// Bytes of a request that are taken ahead over HTTP/2, where they are not the usual ones (HAProxy).
+    pub(crate) stream_window_bytes: Option<u32>,
     /// `TCP_NODELAY`, where the server lets one choose.
     pub(crate) nodelay: bool,
     /// One lock for all connections (the bench's own server).
@@ -166,6 +170,8 @@ impl Default for Http {
             disk: None,
             http2: false,
             frame_bytes: None,
+            most_streams: None,
+            stream_window_bytes: None,
             nodelay: true,
             shared_lock: false,
             handler: Handler::Plain,

@@ -275,7 +275,11 @@ impl<'a> Gap<'a> {
         let pair = outcome.pairs.iter().find(|pair| {
             pair.metric == Metric::Rate && pair.target == self.case.plan.targets[self.slow.max(self.fast)].name
         });
-        let connections = outcome.probe.variation.connections.unwrap_or(self.case.plan.lanes());
+        // Requests at a time, where a connection carries several.
+        let connections = match self.case.http() {
+            Some(_) => self.case.plan.varied(&outcome.probe.variation).lanes(),
+            None => outcome.probe.variation.connections.unwrap_or(self.case.plan.lanes()),
+        };
         let view = pair.and_then(|pair| {
             View::new(
                 &outcome.probe.id,

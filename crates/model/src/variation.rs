@@ -1,5 +1,6 @@
 //! What a probe changes in a plan.
 
+use crate::web::settings::STREAMS;
 use crate::{AddressRange, Id, LoopKind, Plan, TlsVersion, TwinPlan, WorkloadPlan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 /// What a probe changes in the plan; `None` leaves as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variation {
-    /// Connections.
+    /// Connections, which carry one request at a time, or as many as is set beside.
     pub connections: Option<u32>,
     /// Kept alive or one connection per request.
     pub keepalive: Option<bool>,
@@ -67,6 +68,7 @@ impl Plan {
             twin: _,
         } = variation.clone();
         let mut plan = self.clone();
+        let says_both = connections.is_some() && settings.contains_key(&STREAMS.id());
         for (id, value) in settings {
             if let Some(param) = plan.schema().param(id.name()) {
                 plan.workload.set(param, &value);
@@ -84,9 +86,10 @@ impl Plan {
             plan.load.threads = plan.load.threads.min(connections);
         }
         if let WorkloadPlan::Http(http) = &mut plan.workload {
-            // So many connections stand for so many requests at a time.
+            // So many connections stand for so many requests at a time, where nothing is said of how many each carries.
             if let Some(http2) = &mut http.http2
                 && connections.is_some()
+                && !says_both
             {
                 http2.streams = 1;
             }
@@ -156,6 +159,11 @@ mod tests {
         assert_eq!((alone.load.connections, alone.lanes()), (1, 1));
         let another = plan.varied(&setting("h2-window", "65535"));
         assert_eq!((another.load.connections, another.lanes()), (4, 40));
+        for (connections, streams) in [(4, "2"), (20, "2"), (1, "7")] {
+            let varied = plan.varied(&Variation { connections: Some(connections), ..setting("streams", streams) });
+            assert_eq!(varied.load.connections, connections);
+            assert_eq!(varied.lanes(), connections * streams.parse::<u32>().unwrap(), "as it is said");
+        }
     }
 
     /// Four connections of ten requests each.

@@ -132,6 +132,8 @@ pub const LOCATION: &str = "http.location";
 pub const BODY_BYTES: &str = "http.body_bytes";
 /// HTTP/2: how many requests the server takes at a time on a connection.
 pub const MAX_STREAMS: &str = "http.max_streams";
+/// HTTP/2: how many bytes of a request's body the server takes ahead of its leave, on each stream.
+pub const STREAM_WINDOW_BYTES: &str = "http.stream_window_bytes";
 /// Whether the server left the connection open when we asked it to.
 pub const KEEPS_ALIVE: &str = "http.keeps_alive";
 pub use crate::facts::PEER;
@@ -161,6 +163,7 @@ pub(crate) const FACTS: &[Declaration] = &[
     Declaration { is_of_twins: false, is_address: true, ..answered(LOCATION, "location") },
     Declaration { noun: "size of the body", ..answered(BODY_BYTES, "body bytes") },
     Declaration { unbounded: Some((1 << 31) - 1), ..Declaration::listed(MAX_STREAMS, "streams") },
+    Declaration::unlisted(STREAM_WINDOW_BYTES),
     Declaration::listed(KEEPS_ALIVE, "keeps alive"),
     Declaration { compared: Compared::WithoutPort, ..Declaration::listed(PEER, "peer") },
     Declaration::listed(DEAD_ADDRESSES, "no answer"),

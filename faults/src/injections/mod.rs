@@ -54,6 +54,8 @@ causes!(
     sync_logging,
     larger_response,
     version,
+    h2_streams,
+    h2_window,
     quota,
     fewer_cores,
     slower_cpu,
@@ -68,7 +70,7 @@ causes!(
 
 use crate::arena::Arena;
 use crate::case::{Bite, Case, Injection, Setup};
-use crate::kinds::web::{Requests, ToolLoad};
+use crate::kinds::web::{H2load, Requests, ToolLoad};
 use crate::servers::Up;
 use crate::twin::{Address, Companion, Front, Key, Log, Path, Server, Twin, Versions};
 pub(crate) use unproven::UNPROVEN;

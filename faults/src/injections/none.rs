@@ -7,6 +7,7 @@ pub(super) fn cases() -> Vec<Case> {
         Setup::of(Server::Nginx),
         Setup::of(Server::Nginx).https().bytes(100_000),
         Setup::of(Server::Nginx).https().connecting(),
+        Setup::of(Server::Nginx).https().bytes(20_000).connections(2).http2(16),
         Setup::of(Server::Apache).bytes(20_000),
         Setup::of(Server::Apache).https().connecting(),
         Setup::of(Server::HaproxyNginx).https(),

@@ -6,9 +6,7 @@ pub(super) const INJECTION: Injection = Injection::new("http.version", verify);
 
 pub(super) fn cases() -> Vec<Case> {
     let over_http2 = |bytes, connections| {
-        let mut setup = Setup::of(Server::Nginx).https().bytes(bytes).connections(connections);
-        setup.twin.http.http2 = true;
-        setup
+        Setup::of(Server::Nginx).https().bytes(bytes).connections(connections).http2(1)
     };
     let framed = |twin: &mut Twin, bytes| twin.http.frame_bytes = Some(bytes);
     vec![
@@ -20,7 +18,7 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// By h2load over one connection: HTTP/2 takes longer, and HTTP/1.1 does not.
 pub(super) fn verify(arena: &Arena) -> anyhow::Result<Bite> {
-    let ms = |http1: bool| arena.by_turns(|up| Ok(1e3 / arena.client.h2load(up, http1)?));
+    let ms = |http1: bool| arena.by_turns(|up| Ok(1e3 / arena.client.h2load(up, &H2load { http1, ..H2load::default() })?));
     let over_http2 = Bite::ratio("ms per request over HTTP/2", ms(false)?, 1.5);
     let (healthy, faulty) = ms(true)?;
     let over_http1 =

@@ -23,13 +23,20 @@ pub(crate) fn config(site: &Site<'_>) -> String {
     let mut global = "global\n  maxconn 4000\n  nbthread 1\n".to_owned();
     let mut bind = String::new();
     if let Some((tls, identity)) = site.tls {
-        bind = format!(" ssl crt {}{}", identity.both.display(), tls_words(tls));
+        let protocols = if site.http.http2 { " alpn h2,http/1.1" } else { "" };
+        bind = format!(" ssl crt {}{}{protocols}", identity.both.display(), tls_words(tls));
         if let Some(bytes) = tls.record_bytes {
             let _ = writeln!(global, "  tune.ssl.maxrecord {bytes}");
         }
         if !tls.resumption {
             global += "  tune.ssl.cachesize 0\n";
         }
+    }
+    if let Some(streams) = site.http.most_streams {
+        let _ = writeln!(global, "  tune.h2.max-concurrent-streams {streams}");
+    }
+    if let Some(bytes) = site.http.stream_window_bytes {
+        let _ = writeln!(global, "  tune.h2.initial-window-size {bytes}");
     }
     let mut frontend = String::new();
     for listen in site.listen {

@@ -37,6 +37,9 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     if let Some(bytes) = site.http.frame_bytes {
         let _ = writeln!(server, "    http2_chunk_size {bytes};");
     }
+    if let Some(streams) = site.http.most_streams {
+        let _ = writeln!(server, "    http2_max_concurrent_streams {streams};");
+    }
     if let Some((tls, identity)) = site.tls {
         server += &tls_directives(tls, identity);
     }

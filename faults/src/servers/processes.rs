@@ -58,6 +58,11 @@ impl Up {
         disk.map_or(self.folder.path(), Volume::path)
     }
 
+    /// Where a file of this name may lie that is none of what is served.
+    pub(crate) fn scratch(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The file that is served.
     pub(crate) fn file(&self) -> PathBuf {
         self.root().join(content::FILE)

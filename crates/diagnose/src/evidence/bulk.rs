@@ -5,7 +5,7 @@ use crate::evidence::trip::Trip;
 use crate::gap::{Gap, Look, View, phase_differences};
 use crate::probes::{ALONE, CONNECTIONS, Kind, SMALLEST_SWEEP_BYTES};
 use duel_model::web::phase;
-use duel_model::{LoopKind, TargetObservation, format_bytes};
+use duel_model::{Body, HttpPlan, LoopKind, TargetObservation, format_bytes};
 
 /// Connections that show whether streams add up, where the plan has one only.
 const STREAMS: u32 = 4;
@@ -114,6 +114,32 @@ fn bytes_per_s(gap: &Gap<'_>, view: &View<'_>) -> Option<f64> {
     Some(ops_per_s * seen.body_bytes_per_op?)
 }
 
+/// Bytes that each request carries; `None` where that is not known.
+pub(crate) fn sent_bytes(http: &HttpPlan) -> Option<u64> {
+    if http.requests.form.is_some() || http.requests.may_write() {
+        return None;
+    }
+    match &http.body {
+        Body::None => Some(0),
+        Body::Text(text) => Some(text.len() as u64),
+        Body::Generated(bytes) => Some(*bytes),
+        Body::File(_) => None,
+    }
+}
+
+/// What is said of responses by themselves acquits nobody where requests may carry enough to flow as well: those may be held up
+/// by the same thing the other way.
+pub(crate) fn needs_small_requests(gap: &Gap<'_>) -> Result<(), Standing> {
+    let Some(http) = gap.case.http() else { return Ok(()) };
+    let sent = match sent_bytes(http) {
+        Some(bytes) if bytes as f64 <= LEAST_WINDOW_BYTES => return Ok(()),
+        Some(bytes) => format_bytes(bytes as f64),
+        None => "an unknown number of bytes".to_owned(),
+    };
+    let text = format!("requests carry {sent}, and only how fast responses flow is looked at");
+    Err(Standing::Undecided(gap.at_reference(text)))
+}
+
 /// How much longer an op of the slow side takes to receive, ns; the standing where that is not what the gap consists of,
 /// or where responses are too short to flow at all.
 pub(crate) fn longer_receiving_ns(gap: &Gap<'_>, reference: &View<'_>) -> Result<f64, Standing> {
@@ -129,6 +155,7 @@ pub(crate) fn longer_receiving_ns(gap: &Gap<'_>, reference: &View<'_>) -> Result
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     };
     if receive_ns < 0.5 * whole_ns {
+        needs_small_requests(gap)?;
         let text = format!("receiving makes {:.0} % of the difference only", 100.0 * (receive_ns / whole_ns).max(0.0));
         return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }

@@ -2,8 +2,8 @@
 
 use crate::cause::Standing;
 use crate::evidence::machines::{QUOTA, allowed_cpus};
-use crate::gap::{DemandLook, Demands, Flip, Gap, Look, Reference, View, percent};
-use crate::probes::{ALONE, Mode};
+use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, Look, Reference, View, percent};
+use crate::probes::{ALONE, Kind, Mode};
 use duel_model::{Evidence, HostDemand, format_duration_ns};
 use duel_stats::Estimate;
 
@@ -225,6 +225,35 @@ pub(crate) fn reference_under_load<'a>(gap: &Gap<'a>) -> Result<View<'a>, Standi
         Reference::Wanted(probe) => Err(Standing::Wants(vec![probe])),
         Reference::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
     }
+}
+
+/// A flip under the plan's load, held against `before`, the gap there.
+pub(crate) fn shown_under_load<'a>(gap: &Gap<'a>, kind: Kind, before: &View<'a>) -> Result<Box<Flip<'a>>, Standing> {
+    match gap.flip_against(kind, before, Mode::Loaded) {
+        FlipLook::Shown(flip) => Ok(flip),
+        FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
+    }
+}
+
+/// The standing of a cause whose flip under the plan's load was made and did not move the gap beyond doubt.
+pub(crate) fn did_not_move_under_load(gap: &Gap<'_>, flip: &Flip<'_>, before: &View<'_>) -> Standing {
+    let text = gap.tell_flip_against(flip, Some(before));
+    if flip.is_negligible() {
+        Standing::RuledOut(gap.evidence(&flip.view, text))
+    } else {
+        Standing::Undecided(gap.evidence(&flip.view, format!("{text}: that leaves open whether it matters")))
+    }
+}
+
+/// What the gap's own reference would lose, ns per op, if it lost the same share as the gap under the plan's load does by a flip.
+pub(crate) fn moved_under_load_ns(gap: &Gap<'_>, flip: &Flip<'_>) -> Option<f64> {
+    let reference = gap.known_reference()?;
+    if gap.mode == Mode::Loaded {
+        return Some(flip.moved_ns);
+    }
+    let left = ((1.0 - flip.gone.share()) * reference.log.mid).exp();
+    Some(reference.fast_ns()? * (reference.ratio - left))
 }
 
 /// What shows over one connection as much as over many makes no gap that does not show there. `known` is told with it.

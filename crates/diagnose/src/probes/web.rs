@@ -204,6 +204,77 @@ pub(crate) const HTTP_1: Kind = Kind::new(&Entry {
     ..FLIP
 });
 
+/// No target is sent more requests at a time on a connection than the one that takes the fewest: for that one nothing changes but how
+/// many wait at our end.
+pub(crate) const FEW_STREAMS: Kind = Kind::new(&Entry {
+    id: "few-streams",
+    phrase: "with as few requests at a time on each connection to all targets",
+    question: "Are the others as slow when they are sent as few requests at a time on a connection?",
+    possible: |_, case| streams(case).map(|_| ()),
+    varies: |_, case, to| {
+        share_connections(to, case.plan.load.connections, streams(case).map(|streams| streams.fewest))
+    },
+    ..STREAMS_OF_ONE
+});
+
+/// As many requests at a time, over so many more connections that each target takes all that a connection carries.
+pub(crate) const MORE_CONNECTIONS: Kind = Kind::new(&Entry {
+    id: "more-connections",
+    phrase: "with as many requests at a time, over as many connections as that takes",
+    question: "Does the gap go away when no connection carries more requests at a time than each target takes?",
+    possible: |_, case| streams(case).map(|_| ()),
+    varies: |_, case, to| {
+        let streams = streams(case);
+        let times = streams.as_ref().map_or(1, |streams| streams.asked / streams.divisor);
+        let connections = case.plan.load.connections.saturating_mul(times);
+        share_connections(to, connections, streams.map(|streams| streams.divisor));
+    },
+    ..STREAMS_OF_ONE
+});
+
+/// Another number of requests that a connection carries, without which. It is a matter of many at a time, so they are made with many.
+const STREAMS_OF_ONE: Entry = Entry { load: Load::Plan, ..FLIP };
+
+/// Requests at a time on a connection.
+struct Streams {
+    /// As many as the plan sends.
+    asked: u32,
+    /// As many as the target takes that takes the fewest.
+    fewest: u32,
+    /// The most of which as many connections carry exactly what the plan sends, and which each target takes.
+    divisor: u32,
+}
+
+/// Where a target takes fewer requests at a time on a connection than the plan sends.
+fn streams(case: &Case<'_>) -> Result<Streams, String> {
+    let asked = http(case)?.streams();
+    let of = |index: usize| chosen(MORE_CONNECTIONS.of(index), case, |seen| seen.count(web::MAX_STREAMS));
+    let all: Option<Vec<u64>> = (0..case.plan.targets.len()).map(of).collect();
+    let fewest =
+        all.and_then(|all| all.into_iter().min()).ok_or("how many requests a connection takes is not known")?;
+    let fewest = u32::try_from(fewest).unwrap_or(u32::MAX);
+    refuse(fewest >= asked, "all targets take as many requests at a time on a connection as the plan sends")?;
+    let divisor =
+        (1..=fewest).rev().find(|few| asked.is_multiple_of(*few)).ok_or("a target takes no request at all")?;
+    Ok(Streams { asked, fewest, divisor })
+}
+
+fn share_connections(to: &mut Variation, connections: u32, streams: Result<u32, String>) {
+    if let Ok(streams) = streams {
+        to.connections = Some(connections);
+        to.settings.insert(web::settings::STREAMS.id(), streams.to_string());
+    }
+}
+
+/// A window as large as it is where the plan sets none.
+pub(crate) const WIDE_WINDOW: Kind = Kind::new(&Entry {
+    id: "wide-window",
+    phrase: "with a window of 1 GiB for the responses of all targets",
+    question: "Does the gap go away when no server waits for our leave to send on?",
+    sets: &[("h2-window", Value::Becomes(web::settings::H2_WINDOW.default))],
+    ..FLIP
+});
+
 pub(crate) const IDENTITY: Kind = Kind::new(&Entry {
     id: "identity",
     phrase: "without compression",

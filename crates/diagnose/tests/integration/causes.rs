@@ -804,6 +804,7 @@ fn true_shares(world: &World, finding: &Finding) -> [f64; 2] {
         "net.path-delay" => cured.round_trip = other.round_trip,
         "net.rate-cap" => cured.cap = other.cap,
         "http.version" => cured.http2 = other.http2,
+        "http.h2-streams" => cured.max_streams = other.max_streams,
         // Nothing else is wrong with a server of these worlds: to accuse it is false.
         _ => return [0.0; 2],
     }
@@ -842,6 +843,31 @@ fn random_world_over_http2(seed: u64, noise: f64) -> World {
         world.servers[dice.bits() as usize % 2].streams_at_a_time = 1.0;
     }
     world.http().http2 = Some(Http2Plan { streams });
+    world
+}
+
+/// Most of them with servers that take few requests at a time on a connection.
+fn random_world_of_streams(seed: u64, noise: f64) -> World {
+    let mut world = random_world_over_http2(seed, noise);
+    let mut dice = Dice(seed ^ 0x57);
+    world.http().http2 = Some(Http2Plan { streams: [8, 10, 64][dice.bits() as usize % 3] });
+    world.plan.load.connections = dice.between(1.0, 8.0) as u32;
+    for server in &mut world.servers {
+        if dice.chance(0.5) {
+            server.max_streams = Some(dice.between(1.0, 100.0) as u32);
+        }
+        if dice.chance(0.2) {
+            server.streams_at_a_time = dice.between(1.0, 64.0).round();
+        }
+        // Of two limits that are as good as one no measurement tells which it is.
+        if (0.8..=1.25).contains(&(server.max_streams.map_or(1e9, f64::from) / server.streams_at_a_time)) {
+            server.streams_at_a_time = 1e9;
+        }
+        // Waiting is where many at a time matter.
+        if dice.chance(0.5) {
+            server.round_trip = dice.between(1e6, 50e6);
+        }
+    }
     world
 }
 
@@ -893,6 +919,27 @@ fn in_random_worlds_over_http2_no_version_is_acquitted_wrongly() {
         let share = alone.min(loaded);
         if share > 0.5 {
             wrong.push((seed, world.noise, share));
+        }
+    }
+    println!("{acquitted} acquitted, wrong: {wrong:#?}");
+    assert!(acquitted > 100, "{acquitted}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn in_random_worlds_of_few_streams_none_are_accused_or_acquitted_wrongly() {
+    assert_no_one_is_accused_wrongly(random_world_of_streams, |cause| cause == "http.h2-streams", 100);
+    let (mut acquitted, mut wrong) = (0, Vec::new());
+    for seed in 0..1_000 {
+        let world = random_world_of_streams(seed, [0.0, 0.003, 0.01][seed as usize % 3]);
+        let explanation = world.explain();
+        let slow = explanation.findings.iter().find(|finding| finding.target.is_some());
+        if let Some(slow) = slow.filter(|_| explanation.ruled_out.iter().any(|cause| cause == "http.h2-streams")) {
+            acquitted += 1;
+            let share = true_share(&world, &Finding { cause: "http.h2-streams".to_owned(), ..slow.clone() });
+            if share > 0.5 {
+                wrong.push((seed, world.noise, share));
+            }
         }
     }
     println!("{acquitted} acquitted, wrong: {wrong:#?}");

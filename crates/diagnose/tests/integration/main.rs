@@ -14,6 +14,7 @@ mod client_limit;
 mod databases;
 mod disks;
 mod handshakes_and_sizes;
+mod http2_waiting;
 mod http_version;
 mod kinds;
 mod leads;

@@ -312,12 +312,13 @@ fn what_is_not_http2_is_named() {
 #[test]
 fn settings_and_pings_are_answered() {
     let mut connection = Connection::new(1, WINDOW, false);
-    let server = Server::new(&[(setting::MAX_CONCURRENT_STREAMS, 7)])
+    assert_eq!((connection.max_streams(), connection.stream_window_bytes()), (None, None), "it has said nothing yet");
+    let server = Server::new(&[(setting::MAX_CONCURRENT_STREAMS, 7), (setting::INITIAL_WINDOW_SIZE, 9)])
         .frame(kind::SETTINGS, flag::ACK, 0, b"")
         .frame(kind::PING, 0, 0, b"12345678")
         .frame(kind::PING, flag::ACK, 0, b"12345678");
     connection.feed(&server.0, 1).unwrap();
-    assert_eq!(connection.max_streams(), Some(7));
+    assert_eq!((connection.max_streams(), connection.stream_window_bytes()), (Some(7), Some(9)));
     let frames = sent(connection.outgoing(|_| &[]));
     assert_eq!((frames[0].0, frames[1].0, frames[1].2), (kind::SETTINGS, kind::WINDOW_UPDATE, 0));
     assert_eq!(frames[2], (kind::SETTINGS, flag::ACK, 0, vec![]));

@@ -145,6 +145,7 @@ impl Connection {
         let mut facts = self.link.describe(shared, head);
         facts.note(web::KEEPS_ALIVE, shared.keepalive.then(|| !self.frames.is_spent()));
         facts.note(web::MAX_STREAMS, self.frames.max_streams().map(u64::from));
+        facts.note(web::STREAM_WINDOW_BYTES, self.frames.stream_window_bytes());
         facts.with(web::HTTP_VERSION, "HTTP/2").with(web::STATUS, u64::from(status)).with(web::BODY_BYTES, body_bytes)
     }
 }

@@ -9,7 +9,7 @@ use crate::servers::{Place, Up};
 use crate::twin::{Content, Server, Tls, Twin};
 use crate::world::{Launch, World};
 use std::path::Path;
-pub(crate) use tools::{Requests, ToolLoad};
+pub(crate) use tools::{H2load, Requests, ToolLoad};
 
 /// The kind.
 #[derive(Clone, Copy)]
@@ -23,6 +23,12 @@ pub(crate) struct Load {
     pub(crate) resumption: bool,
     /// Header fields that the user types.
     pub(crate) headers: &'static [&'static str],
+    /// Requests at a time on each connection of HTTP/2.
+    pub(crate) streams: u32,
+    /// The client's own window of HTTP/2, where it is not duel's usual one.
+    pub(crate) h2_window_bytes: Option<u32>,
+    /// Bytes that are sent with each request.
+    pub(crate) body_bytes: Option<u32>,
 }
 
 impl Kind for Web {
@@ -50,6 +56,9 @@ impl Kind for Web {
         ]
         .into_iter()
         .chain(twin.http.http2.then(|| "h2".to_owned()))
+        .chain((load.streams > 1).then(|| format!("s{}", load.streams)))
+        .chain(load.h2_window_bytes.map(|bytes| format!("win{}", size(bytes.into()))))
+        .chain(load.body_bytes.map(|bytes| format!("post{}", size(bytes.into()))))
         .collect()
     }
 
@@ -72,7 +81,13 @@ impl Kind for Web {
             words.push("--no-keepalive".to_owned());
         }
         if arena.healthy.twin().http.http2 {
-            words.push("--http2".to_owned());
+            words.extend(["--http2", "--streams", &load.streams.to_string()].map(str::to_owned));
+        }
+        if let Some(bytes) = load.h2_window_bytes {
+            words.extend(["--h2-window".to_owned(), bytes.to_string()]);
+        }
+        if let Some(bytes) = load.body_bytes {
+            words.extend(["--method", "POST", "--body-size", &bytes.to_string()].map(str::to_owned));
         }
         if load.resumption {
             words.push("--resumption".to_owned());
@@ -88,7 +103,15 @@ impl Kind for Web {
 impl Setup {
     /// 612 bytes over HTTP and 16 kept connections.
     pub(crate) fn of(server: Server) -> Setup {
-        let load = Load { connections: 16, connect_anew: false, resumption: false, headers: &[] };
+        let load = Load {
+            connections: 16,
+            connect_anew: false,
+            resumption: false,
+            headers: &[],
+            streams: 1,
+            h2_window_bytes: None,
+            body_bytes: None,
+        };
         Setup::new(Twin::healthy(server), load)
     }
 
@@ -109,6 +132,19 @@ impl Setup {
 
     pub(crate) fn connections(mut self, connections: u32) -> Setup {
         self.load.connections = connections;
+        self
+    }
+
+    /// Over HTTP/2, with so many requests at a time on each connection.
+    pub(crate) fn http2(mut self, streams: u32) -> Setup {
+        self.twin.http.http2 = true;
+        self.load.streams = streams;
+        self
+    }
+
+    /// So many bytes are sent with each request.
+    pub(crate) fn sending(mut self, bytes: u32) -> Setup {
+        self.load.body_bytes = Some(bytes);
         self
     }
 

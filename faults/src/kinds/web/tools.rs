@@ -47,10 +47,23 @@ impl Client {
         Ok(printed.lines().filter_map(row).collect())
     }
 
-    /// Requests per second over one connection, one at a time, over HTTP/2 or HTTP/1.1, by h2load.
-    pub(crate) fn h2load(&self, up: &Up, http1: bool) -> anyhow::Result<f64> {
-        let mut args = vec!["-c", "1", "-m", "1", "-t", "1", "-D", "1"];
-        args.extend(http1.then_some("--h1"));
+    /// Requests per second over HTTP/2 or HTTP/1.1, by h2load.
+    pub(crate) fn h2load(&self, up: &Up, load: &H2load) -> anyhow::Result<f64> {
+        let (connections, streams) = (load.connections.to_string(), load.streams.to_string());
+        let mut args = vec!["-c", &connections, "-m", &streams, "-t", "1"];
+        let requests = load.requests.map(|requests| requests.to_string());
+        args.extend(requests.as_ref().map_or(["-D", "1"], |requests| ["-n", requests]));
+        args.extend(load.http1.then_some("--h1"));
+        let windows = load.window_bits.map(|bits| bits.to_string());
+        if let Some(bits) = &windows {
+            args.extend(["-w", bits, "-W", bits]);
+        }
+        let body = up.scratch("body");
+        let body_path = body.display().to_string();
+        if let Some(bytes) = load.body_bytes {
+            std::fs::write(&body, vec![b'b'; bytes as usize])?;
+            args.extend(["-d", &body_path]);
+        }
         let url = up.url();
         args.push(&url);
         let printed = self.run("h2load", &args)?;
@@ -86,6 +99,27 @@ impl Client {
             .with_context(|| format!("{program} printed {printed:?}"))?;
         anyhow::ensure!(per_s > 0.0, "{program} got no answers: {printed}");
         Ok(Served { per_s, server_cpu_us: cpu_ns as f64 / 1e3 / (per_s * f64::from(load.seconds)) })
+    }
+}
+
+/// What h2load is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct H2load {
+    pub(crate) connections: u32,
+    /// Requests at a time on each.
+    pub(crate) streams: u32,
+    pub(crate) http1: bool,
+    /// So many in all, however long they take; else all that are done in a second.
+    pub(crate) requests: Option<u32>,
+    /// Its own window, as a power of two, less one.
+    pub(crate) window_bits: Option<u32>,
+    pub(crate) body_bytes: Option<u32>,
+}
+
+impl Default for H2load {
+    /// One request at a time.
+    fn default() -> H2load {
+        H2load { connections: 1, streams: 1, http1: false, requests: None, window_bits: None, body_bytes: None }
     }
 }
 

@@ -4,6 +4,8 @@ causes! {
     no_keepalive,
     compression,
     version,
+    h2_streams,
+    h2_window,
     larger_response,
     few_workers,
     no_sendfile,

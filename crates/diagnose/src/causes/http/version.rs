@@ -31,10 +31,11 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
 use crate::causes::likes;
+use crate::evidence::bulk::sent_bytes;
 use crate::gap::{Flip, Gap, View};
 use crate::probes::{HTTP_1, Mode};
 use duel_model::web::settings::H2_WINDOW;
-use duel_model::{Body, Confidence, Evidence, HttpPlan, format_bytes, format_duration_ns, sanitize_line, web};
+use duel_model::{Confidence, Evidence, HttpPlan, format_bytes, format_duration_ns, sanitize_line, web};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.version",
@@ -135,13 +136,7 @@ fn needs_no_leave(gap: &Gap<'_>, http: &HttpPlan) -> Result<(), Standing> {
     if bodies.iter().any(|bytes| 2.0 * bytes > window as f64) {
         return open(format!("with a window of {} servers may wait for leave to send on", format_bytes(window as f64)));
     }
-    let carries_little = match &http.body {
-        Body::None => true,
-        Body::Text(text) => text.len() as u64 <= LITTLE_BYTES,
-        Body::Generated(bytes) => *bytes <= LITTLE_BYTES,
-        Body::File(_) => false,
-    };
-    if !carries_little || http.requests.form.is_some() || http.requests.may_write() {
+    if sent_bytes(http).is_none_or(|bytes| bytes > LITTLE_BYTES) {
         return open("requests may be so large that they wait for leave to be sent on".to_owned());
     }
     Ok(())

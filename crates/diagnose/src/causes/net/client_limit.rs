@@ -14,9 +14,11 @@
 
 use crate::cause::{Cause, CauseEntry, Cure, Fit, Standing, Told, needs_http};
 use crate::evidence::machines::{FULL, allowed_cpus, workers};
-use crate::evidence::worth::{reference, reference_under_load};
-use crate::gap::{DemandLook, Flip, FlipLook, Gap, View, failed_share, phase_share};
-use crate::probes::{Kind, Mode, SOURCE_OTHER, SOURCES_SPREAD};
+use crate::evidence::worth::{
+    did_not_move_under_load, moved_under_load_ns, reference, reference_under_load, shown_under_load,
+};
+use crate::gap::{DemandLook, Flip, Gap, View, failed_share, phase_share};
+use crate::probes::{Kind, SOURCE_OTHER, SOURCES_SPREAD};
 use duel_model::web::phase;
 use duel_model::{AddressRange, Confidence, TwinChange};
 
@@ -51,14 +53,14 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let before = reference_under_load(gap)?;
     may_be_held_up(gap, &before)?;
     let spread = match SOURCES_SPREAD.possible(&gap.case) {
-        Ok(()) => shown(gap, SOURCES_SPREAD, &before)?,
+        Ok(()) => shown_under_load(gap, SOURCES_SPREAD, &before)?,
         // Of one connection, or one other address, only the address can be another one.
         Err(why) => return from_one_other(gap, &before, &why),
     };
     if !spread.moved() {
-        return Err(did_not_move(gap, &spread, &before));
+        return Err(did_not_move_under_load(gap, &spread, &before));
     }
-    let other = match shown(gap, SOURCE_OTHER, &before) {
+    let other = match shown_under_load(gap, SOURCE_OTHER, &before) {
         Ok(flip) => Some(flip),
         Err(Standing::Undecided(_)) => None,
         Err(wanted) => return Err(wanted),
@@ -137,15 +139,6 @@ fn may_be_held_up(gap: &Gap<'_>, before: &View<'_>) -> Result<(), Standing> {
     Ok(())
 }
 
-/// A flip under the plan's load, held against `before`.
-fn shown<'a>(gap: &Gap<'a>, kind: Kind, before: &View<'a>) -> Result<Box<Flip<'a>>, Standing> {
-    match gap.flip_against(kind, before, Mode::Loaded) {
-        FlipLook::Shown(flip) => Ok(flip),
-        FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
-    }
-}
-
 /// Whether one other address is held up as the usual one is: it moves less than half of what several do, beyond the interval,
 /// or several do better than it beyond both intervals. (Under a tight limit a slot holds few requests, and intervals are
 /// wide; of a large gap a few addresses take a small share.)
@@ -162,21 +155,12 @@ fn is_about_all(other: &Flip<'_>, spread: &Flip<'_>) -> bool {
 
 /// The judgement where connections cannot be spread, because of `why`.
 fn from_one_other<'a>(gap: &Gap<'a>, before: &View<'a>, why: &str) -> Result<Standing, Standing> {
-    let other = shown(gap, SOURCE_OTHER, before)?;
+    let other = shown_under_load(gap, SOURCE_OTHER, before)?;
     if other.moved() {
         return Ok(found(gap, before, Held::OurAddress, &other, None));
     }
     let text = format!("{}; whether each address is limited was not to be seen: {why}", tell(gap, &other, before));
     Err(Standing::Undecided(gap.evidence(&other.view, text)))
-}
-
-fn did_not_move(gap: &Gap<'_>, flip: &Flip<'_>, before: &View<'_>) -> Standing {
-    let text = tell(gap, flip, before);
-    if flip.is_negligible() {
-        Standing::RuledOut(gap.evidence(&flip.view, text))
-    } else {
-        Standing::Undecided(gap.evidence(&flip.view, format!("{text}: that leaves open whether it matters")))
-    }
 }
 
 fn tell(gap: &Gap<'_>, flip: &Flip<'_>, before: &View<'_>) -> String {
@@ -249,22 +233,12 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
     let told = Told { summary, remedy, facts: evidence, further: Vec::new() };
     let share = Some(spread.gone.share());
     Standing::Fits(Box::new(Fit {
-        moved_ns: moved_ns(gap, spread).unwrap_or(0.0),
+        moved_ns: moved_under_load_ns(gap, spread).unwrap_or(0.0),
         is_counted: false,
         is_under_load: true,
         hides_rest,
         ..Fit::of(gap, &ENTRY, share, confidence, told)
     }))
-}
-
-/// What the gap's own reference would lose if it lost the same share.
-fn moved_ns(gap: &Gap<'_>, flip: &Flip<'_>) -> Option<f64> {
-    let reference = gap.known_reference()?;
-    if gap.mode == Mode::Loaded {
-        return Some(flip.moved_ns);
-    }
-    let left = ((1.0 - flip.gone.share()) * reference.log.mid).exp();
-    Some(reference.fast_ns()? * (reference.ratio - left))
 }
 
 /// The addresses that connections came from in this probe.

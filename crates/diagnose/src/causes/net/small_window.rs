@@ -5,7 +5,9 @@
 //! smaller than the fast side's: otherwise a cap of each connection would show the same.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::bulk::{Growth, LEAST_WINDOW_BYTES, bulk, largest_window_bytes, longer_receiving_ns};
+use crate::evidence::bulk::{
+    Growth, LEAST_WINDOW_BYTES, bulk, largest_window_bytes, longer_receiving_ns, needs_small_requests,
+};
 use crate::evidence::counted::{Counted, share_of_phases};
 use crate::evidence::trip::{MOST_TRIPS, SAME_TRIP, trips};
 use crate::evidence::worth::{needs_gap_alone, reference};
@@ -38,6 +40,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     if let Some(bytes) = reference.slow.bytes_in_per_op.filter(|&bytes| bytes <= LEAST_WINDOW_BYTES) {
+        needs_small_requests(gap)?;
         let text = format!("a response of {} fits into any window, so it waits for none", format_bytes(bytes));
         return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }
@@ -74,6 +77,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let shown = format!("{} per round trip", format_bytes(under_way));
     let body_bytes = bulk.alone.slow.body_bytes_per_op.unwrap_or(0.0);
     if body_bytes < LONG_RESPONSE * under_way {
+        needs_small_requests(gap)?;
         let text = format!("{shown}, of responses of {}: too short to wait for a window", format_bytes(body_bytes));
         return Err(Standing::RuledOut(gap.evidence(&bulk.alone, text)));
     }

@@ -7,9 +7,10 @@ pub mod network;
 use crate::disks::{Below, Disks};
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
+use duel_model::web::settings::H2_WINDOW;
 use duel_model::{
-    AddressRange, Arrival, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand, HttpPlan,
-    LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade, PairVerdict, Phase, Plan, Probe,
+    AddressRange, Arrival, Body, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand,
+    HttpPlan, LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade, PairVerdict, Phase, Plan, Probe,
     ProbeOutcome, SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls, TlsVersion, TwinReading, Variation,
     Verdict, WorkloadPlan, web,
 };
@@ -130,6 +131,10 @@ pub struct Server {
     pub closes_http1: bool,
     /// Requests of one connection that it serves at a time.
     pub streams_at_a_time: f64,
+    /// Requests of one connection that it says it takes at a time; `None`: it does not say.
+    pub max_streams: Option<u32>,
+    /// Bytes of a request that it takes ahead of its leave, over HTTP/2.
+    pub stream_window: Option<u64>,
     /// What it calls itself over HTTP/1.1, where another program answers there.
     pub http1_program: Option<&'static str>,
     /// The share of the time in which all of it stands still.
@@ -200,6 +205,8 @@ impl Default for Server {
             http1_delay: 0.0,
             closes_http1: false,
             streams_at_a_time: 1e9,
+            max_streams: Some(128),
+            stream_window: None,
             http1_program: None,
             pauses: 0.0,
             seems_to_pause: 0.0,
@@ -399,6 +406,13 @@ impl World {
         }
     }
 
+    fn request_bytes(&self) -> f64 {
+        match self.http_ref().body {
+            Body::Generated(bytes) => bytes as f64,
+            _ => 0.0,
+        }
+    }
+
     pub fn show(&self, server: &Server, variation: &Variation) -> Shown {
         let http = self.http_ref();
         let varied = self.plan.varied(variation);
@@ -451,9 +465,19 @@ impl World {
         let disliked = if variation.sources.is_none() { server.dislikes_us } else { 0.0 };
         let delay = server.delay + if http2 { 0.0 } else { server.http1_delay };
         let wait = delay + disliked + cpu * (fixed + server.kernel) + elsewhere;
+        let leave_ns = |bytes: f64, window: f64| ((bytes - 1.0) / window).floor().max(0.0) * server.round_trip;
+        if http2 && let Some(window) = server.stream_window {
+            phases.push((phase::SEND, leave_ns(self.request_bytes(), window as f64)));
+        }
         phases.push((phase::WAIT, server.round_trip + wait));
         let sending = cpu * sent * per_byte;
-        phases.push((phase::RECEIVE, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
+        let capped = sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9));
+        // All responses of a connection share its window.
+        let window = http2.then(|| match &varied.workload {
+            WorkloadPlan::Http(http) => http.number(&H2_WINDOW) as f64 / f64::from(http.streams()),
+            WorkloadPlan::Plain(_) => unreachable!(),
+        });
+        phases.push((phase::RECEIVE, capped.max(window.map_or(0.0, |window| leave_ns(bytes, window)))));
         server.net.delay(server, &mut phases, bytes, new, variation);
         server.net.stall(&mut phases, connections, variation);
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
@@ -461,7 +485,8 @@ impl World {
         let system_ns = server.cpu * (fixed / 2.0 + server.kernel + sent * server.per_byte)
             + server.net.work_ns(new, bytes, variation);
         let busy_ns = user_ns + system_ns;
-        let places = connections.min(server.places).min(f64::from(varied.load.connections) * server.streams_at_a_time);
+        let streams = server.max_streams.filter(|_| http2).map_or(1e9, f64::from).min(server.streams_at_a_time);
+        let places = connections.min(server.places).min(f64::from(varied.load.connections) * streams);
         // A server, who runs on its behalf, and who asks it take turns on its CPUs.
         let cpus = server.cores - server.others - server.stolen;
         let takes_ns = busy_ns * (1.0 + server.crowded);
@@ -535,6 +560,8 @@ impl World {
         }
         facts.note(web::CHAIN_BYTES, server.tls.then_some(server.chain));
         facts.note(web::VIA, server.via);
+        facts.note(web::MAX_STREAMS, server.max_streams.filter(|_| http2).map(u64::from));
+        facts.note(web::STREAM_WINDOW_BYTES, server.stream_window.filter(|_| http2));
         facts.note(web::SERVER, server.http1_program.filter(|_| !http2));
         facts.note(web::CONTENT_ENCODING, encoded.then_some("gzip"));
         facts.note(web::PEER, self.peers[index].as_deref());

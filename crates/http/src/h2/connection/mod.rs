@@ -184,6 +184,11 @@ impl Connection {
         self.peer.is_known.then_some(self.peer.max_streams)
     }
 
+    /// Octets of a body that the server takes ahead of its leave, once it has said so; or said nothing of it.
+    pub(crate) fn stream_window_bytes(&self) -> Option<u64> {
+        self.peer.is_known.then_some(self.peer.initial_window).and_then(|octets| octets.try_into().ok())
+    }
+
     /// Why the server said that it takes no more streams, if it did and had a complaint.
     pub(crate) fn complaint(&self) -> Option<&'static str> {
         self.goaway.filter(|&(_, why)| why != code::NO_ERROR).map(|(_, why)| code::name(why))
