@@ -197,13 +197,17 @@ pub(crate) struct Process {
     /// CPUs by affinity, which no control group can hide.
     pub(crate) cpus: &'static str,
     pub(crate) limits: Limits,
+    /// Its nice value.
+    pub(crate) nice: i8,
+    /// So many long filters of system calls, each of which lets everything pass.
+    pub(crate) filters: u32,
     pub(crate) companion: Option<Companion>,
 }
 
 impl Default for Process {
     /// On CPU 0, and nothing is special.
     fn default() -> Process {
-        Process { env: Vec::new(), cpus: "0", limits: Limits::default(), companion: None }
+        Process { env: Vec::new(), cpus: "0", limits: Limits::default(), nice: 0, filters: 0, companion: None }
     }
 }
 

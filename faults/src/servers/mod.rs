@@ -129,7 +129,13 @@ impl<S: Serve> Up<S> {
     /// A launch as the server's: its CPUs, its group, its environment.
     fn as_server(&self, launch: Launch) -> Launch {
         let process = self.twin.process();
-        launch.on(process.cpus).env(&process.env).member_of(self.cgroup.as_ref()).within(&self.namespace)
+        launch
+            .on(process.cpus)
+            .env(&process.env)
+            .member_of(self.cgroup.as_ref())
+            .within(&self.namespace)
+            .nice(process.nice)
+            .filtered(process.filters)
     }
 
     /// Starts one of its processes.

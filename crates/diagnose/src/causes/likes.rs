@@ -21,7 +21,7 @@ enum Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 15] = [
+static LIKES: [(&str, &str, Must); 22] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -37,6 +37,15 @@ static LIKES: [(&str, &str, Must); 15] = [
     ("app.pauses", "http.sync-logging", Must::NotBeSeen),
     // Whoever hands on reads and writes each byte once more.
     ("http.no-sendfile", "net.extra-hop", Must::NotFit),
+    // Those make kernel time as well: more of it for each call, or more calls that nobody counts.
+    ("cpu.security-hooks", "cpu.traced", Must::NotFit),
+    ("cpu.security-hooks", "http.no-sendfile", Must::NotBeSeen),
+    ("cpu.security-hooks", "net.filter-chain", Must::NotBeSeen),
+    ("cpu.security-hooks", "net.small-mtu", Must::NotBeSeen),
+    ("cpu.security-hooks", "net.extra-hop", Must::NotBeSeen),
+    ("cpu.security-hooks", "mem.limit", Must::NotBeSeen),
+    // Others run beside both, and one of the two was put behind them.
+    ("cpu.noisy-neighbour", "cpu.priority", Must::NotFit),
     // Few workers let throughput level off: where it falls, requests hinder each other.
     ("http.few-workers", "lock.contention", Must::NotFit),
     // Whom a limit for each client holds up is served few requests at a time, or few bytes.

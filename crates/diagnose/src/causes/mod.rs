@@ -73,9 +73,12 @@ pub fn catalogue() -> Vec<&'static CauseEntry> {
 /// Causes that are told as suspicions rather than named, for only simulated worlds have shown them so far: a wrong
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
-/// file system forget where blocks lie; pauses and the limits of HTTP/2 it can make, and no round of it has been run with them.
-static UNPROVEN: [&str; 9] = [
+/// file system forget where blocks lie; pauses, the limits of HTTP/2, filters of system calls and priorities it can make, and no round of it
+/// has been run with them.
+static UNPROVEN: [&str; 11] = [
     "app.pauses",
+    "cpu.priority",
+    "cpu.security-hooks",
     "cpu.slower",
     "cpu.slow-clock",
     "cpu.stolen",

@@ -37,6 +37,17 @@ pub(crate) fn tracers(gap: &Gap<'_>, side: usize) -> String {
     format!("grep TracerPid {}", of_processes(gap, side, "status"))
 }
 
+/// What is attached to the system calls of the server's processes.
+pub(crate) fn hooks(gap: &Gap<'_>, side: usize) -> String {
+    format!("grep Seccomp {}; auditctl -l", of_processes(gap, side, "status"))
+}
+
+/// How the server's threads are scheduled against others, and the weights of their control groups.
+pub(crate) fn priority(gap: &Gap<'_>, side: usize) -> String {
+    let weight = limits(gap, side, "cpu.weight", "cpu.shares");
+    format!("ps -L -o pid,tid,cls,ni,comm -p {}; {weight}", pid(gap, side))
+}
+
 /// Segments that were sent again.
 pub(crate) const SENT_AGAIN: &str = "nstat -az TcpRetransSegs TcpOutSegs";
 
@@ -51,6 +62,11 @@ pub(crate) fn quota(gap: &Gap<'_>, side: usize) -> String {
 /// The memory that the server's control group may use, and those above it.
 pub(crate) fn memory_limit(gap: &Gap<'_>, side: usize) -> String {
     limits(gap, side, "memory.max", "memory.limit_in_bytes")
+}
+
+/// How much the server's control group and those above it may read and write.
+pub(crate) fn io_limits(gap: &Gap<'_>, side: usize) -> String {
+    limits(gap, side, "io.max", "'blkio.throttle.*_device'")
 }
 
 /// The authors' line in the modules of the libcrypto that the server maps; `None` where its path is not known.

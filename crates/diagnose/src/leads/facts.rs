@@ -118,6 +118,13 @@ fn flip(gap: &Gap<'_>, name: &str) -> Option<String> {
     repeat::command(&gap.case, [0, gap.slow.max(gap.fast)], Some(&variation))
 }
 
+/// Facts of all of a server's processes that are also told of its first one: the same twice, where there are no others.
+const OF_ALL_PROCESSES: [(&str, &str); 3] = [
+    ("process.all_threads", "process.threads"),
+    ("process.highest_nice", "process.nice"),
+    ("process.policies", "process.policy"),
+];
+
 /// What both machines are, except for what differs by nature; of one machine only what belongs to the servers.
 fn told_by_machines<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + 'a {
     let facts = |side: usize| gap.case.hosts.get(side).and_then(Option::as_ref);
@@ -127,10 +134,10 @@ fn told_by_machines<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + 
     both.into_iter().flat_map(move |(slow, fast)| {
         slow.0.iter().filter_map(move |(name, known)| {
             let is_of_machine = !["process.", "cgroup."].iter().any(|begin| name.starts_with(begin));
-            // One number twice, where the server is a single process.
-            let is_told_by_threads = name == "process.all_threads"
-                && [slow, fast].into_iter().all(|side| side.value(name) == side.value("process.threads"));
-            if is_told_by_threads
+            let is_told_already = OF_ALL_PROCESSES.iter().any(|(of_all, of_first)| {
+                name == of_all && [slow, fast].into_iter().all(|side| side.value(name) == side.value(of_first))
+            });
+            if is_told_already
                 || is_one_machine && is_of_machine
                 || Declaration::of(name).is_some_and(|of| of.compared == Compared::Never)
             {
@@ -209,13 +216,17 @@ fn look(gap: &Gap<'_>, name: &str) -> Option<String> {
         "process" => match rest.split('.').next()? {
             "library" | "libraries" => format!("grep -F .so /proc/{pid}/maps"),
             "limit" => format!("cat /proc/{pid}/limits"),
-            "nice" | "scheduler" => format!("ps -L -o pid,tid,cls,rtprio,ni -p {pid}"),
+            "nice" | "highest_nice" | "policy" | "policies" => by_hand::priority(gap, gap.slow),
+            "seccomp" | "seccomp_filters" => by_hand::hooks(gap, gap.slow),
             "environment" => format!("tr '\\0' '\\n' </proc/{pid}/environ"),
             "command_line" => format!("tr '\\0' ' ' </proc/{pid}/cmdline"),
             _ => format!("cat /proc/{pid}/status"),
         },
         "cgroup" if rest.starts_with("memory") => by_hand::memory_limit(gap, gap.slow),
+        "cgroup" if rest.starts_with("io_") => by_hand::io_limits(gap, gap.slow),
+        "cgroup" if rest.starts_with("least_cpu_weight") => by_hand::priority(gap, gap.slow),
         "cgroup" => by_hand::quota(gap, gap.slow),
+        "audit" => "auditctl -l".to_owned(),
         "cpu" => "lscpu".to_owned(),
         "memory" => "cat /proc/meminfo".to_owned(),
         "disk" => "lsblk -O".to_owned(),

@@ -135,6 +135,21 @@ fn facts_are_told_behind_what_can_be_the_gap_and_not_where_they_differ_by_nature
     };
     assert_eq!(places("java -Xint -cp b App"), ["process.command_line", "process.threads"]);
     assert_eq!(places("java -cp b App"), ["process.threads", "process.command_line"]);
+    // A limit of the server's group, and how to see it; of one process the same priority is not told twice.
+    let limited = [
+        ("cgroup.io_limits", "blkio.throttle.read_iops_device 254:0 100"),
+        ("process.nice", "5"),
+        ("process.highest_nice", "5"),
+    ];
+    let free = [("cgroup.io_limits", "none"), ("process.nice", "0"), ("process.highest_nice", "0")];
+    leads(&with(good(), &free), &with(sleeping(good()), &limited), |leads, _| {
+        let io = leads.differences.iter().find(|differs| differs.name == "cgroup.io_limits").unwrap();
+        assert!(io.look.as_deref().is_some_and(|look| look.contains("io.max")), "{io:?}");
+        assert!(
+            names(leads).contains(&"process.nice") && !names(leads).contains(&"process.highest_nice"),
+            "{leads:#?}"
+        );
+    });
     // On one machine there is one swappiness, whatever two readings said.
     let boot = |mut server: Server| {
         server.facts.get_or_insert_default().push(("os.boot_id", "7"));

@@ -672,6 +672,15 @@ fn random_world(seed: u64, noise: f64) -> World {
     if dice.chance(0.1) {
         slow.per_byte *= dice.between(1.1, 10.0);
     }
+    // Containers have filters whether or not they cost anything.
+    let mut hooks = Dice(seed ^ 0x5ecc_0000);
+    if hooks.chance(0.3) {
+        slow = with_facts(slow, &[("process.seccomp_filters", "2")]);
+    }
+    let mut rights = Dice(seed ^ 0x411c_e000);
+    if rights.chance(0.2) {
+        slow = with_facts(slow, &[("process.highest_nice", "10")]);
+    }
     let (body, connections) = (dice.between(200.0, 2e6), [2, 16, 64, 300][dice.bits() as usize % 4]);
     let mut pauses = Dice(seed ^ 0x7a05_e500);
     // Of a server that is paused a disk is not full that all requests wait for, and few workers would look so, too.
@@ -682,6 +691,8 @@ fn random_world(seed: u64, noise: f64) -> World {
     if slow.quota.is_some() || slow.others > 0.0 || slow.disk > 0.0 {
         slow.seems_to_pause = pauses.between(0.01, 0.5);
     }
+    let counts = [("process.minor_faults", 0.0), ("tcp.sent_segments", 2.0)];
+    let [slow, base] = [slow, base].map(|server| with_counts(server, &counts));
     let world = a_world(&slow, &base, (body, dice.chance(0.5), connections));
     let mut world = World { noise, seed, budget_ns: 600 * SECOND_NS, ..world };
     if seed % 8 >= 4 {
@@ -708,7 +719,7 @@ fn true_share(world: &World, cause: &str, target: Option<&str>) -> f64 {
             "cpu.fewer-cores" => to.cores = from.cores,
             "http.few-workers" => to.workers = from.workers,
             "cpu.slower" => to.cpu = from.cpu,
-            "cpu.slow-clock" => to.kernel = from.kernel,
+            "cpu.slow-clock" | "cpu.security-hooks" => to.kernel = from.kernel,
             "mem.limit" => to.disk = from.disk,
             "lock.contention" => to.kappa = from.kappa,
             "app.pauses" => to.pauses = from.pauses,

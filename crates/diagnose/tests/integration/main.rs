@@ -24,6 +24,7 @@ mod machines;
 mod network;
 mod paths;
 mod pauses;
+mod rights_and_hooks;
 mod servers_at_work;
 mod twins;
 mod wanted_cpus;

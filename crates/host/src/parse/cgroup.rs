@@ -31,10 +31,13 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
         for (key, limit) in [
             ("cgroup.cpu_quota_cpus", limits.cpus.map(|cpus| format!("{cpus:.3}"))),
             ("cgroup.memory_limit_bytes", limits.memory_bytes.map(|bytes| bytes.to_string())),
+            ("cgroup.least_cpu_weight", limits.cpu_weight.map(|weight| format!("{weight:.1}"))),
             ("cgroup.io_limits", io),
         ] {
             match (limit, hidden) {
                 (Some(limit), _) => sheet.set(key, limit),
+                // Nobody has told the group's processes apart from others.
+                (None, None) if key == "cgroup.least_cpu_weight" => sheet.set(key, "100.0"),
                 (None, None) => sheet.set(key, "none"),
                 (None, Some(why)) => sheet.unavailable(key, why),
             }
@@ -42,8 +45,16 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
         sheet.set("cgroup.cpus", limits.cpuset.unwrap_or_default());
     }
     sheet.promised("cgroup_path", &["cgroup.version", "cgroup.path"]);
-    sheet
-        .promised("cgroup", &["cgroup.cpu_quota_cpus", "cgroup.memory_limit_bytes", "cgroup.io_limits", "cgroup.cpus"]);
+    sheet.promised(
+        "cgroup",
+        &[
+            "cgroup.cpu_quota_cpus",
+            "cgroup.memory_limit_bytes",
+            "cgroup.least_cpu_weight",
+            "cgroup.io_limits",
+            "cgroup.cpus",
+        ],
+    );
 }
 
 /// Why limits that were not found may be there all the same; `None` where all were to be seen.
@@ -76,6 +87,8 @@ struct Limits<'a> {
     /// CPU time per time.
     cpus: Option<f64>,
     memory_bytes: Option<u64>,
+    /// The least right to CPUs against others beside any of the groups, in the units of version 2: 100 is usual.
+    cpu_weight: Option<f64>,
     /// Of the cgroup itself, which is what all above it leave.
     cpuset: Option<&'a str>,
     io: Vec<String>,
@@ -100,6 +113,12 @@ impl<'a> Limits<'a> {
                     let quota_us = quotas_us.get(folder).copied();
                     limits.cpus = least(limits.cpus, share(quota_us, number(value, 0)), f64::min);
                 }
+                "cpu.weight" => limits.cpu_weight = least(limits.cpu_weight, weight(value), f64::min),
+                // The root has no others beside it.
+                "cpu.shares" if group_of(folder, "cpu") != Some("") => {
+                    let weight = weight(value).map(|shares| shares * 100.0 / 1024.0);
+                    limits.cpu_weight = least(limits.cpu_weight, weight, f64::min);
+                }
                 "memory.max" | "memory.high" | "memory.limit_in_bytes" => {
                     let bytes = number(value, 0).filter(|bytes| *bytes < NO_LIMIT_BYTES);
                     limits.memory_bytes = least(limits.memory_bytes, bytes, u64::min);
@@ -113,6 +132,10 @@ impl<'a> Limits<'a> {
         }
         limits
     }
+}
+
+fn weight(value: &str) -> Option<f64> {
+    number(value, 0).map(|weight| weight as f64)
 }
 
 fn least<T: Copy>(one: Option<T>, other: Option<T>, min: fn(T, T) -> T) -> Option<T> {
@@ -289,6 +312,22 @@ mod tests {
         assert_eq!(quota(&format!("0::/x\n{initial}"), ""), None, "nothing is mounted");
         let limited = "/sys/fs/cgroup/cpu.max:50000 100000\n";
         assert_eq!(quota("0::/\nnamespace cgroup:[4026532700]\n", limited).as_deref(), Some("0.500"));
+    }
+
+    #[test]
+    fn the_least_weight_of_any_group_above_is_told_in_one_unit() {
+        let weight = |path: &str, limits: &str| {
+            let facts = facts_of(&[("cgroup_path", path), ("cgroup", limits)]);
+            facts.text("cgroup.least_cpu_weight").map(str::to_owned)
+        };
+        let slices = "/sys/fs/cgroup/a/cpu.weight:20\n/sys/fs/cgroup/a/b/cpu.weight:100\n";
+        assert_eq!(weight("0::/a/b\n", slices).as_deref(), Some("20.0"));
+        let shares = "/sys/fs/cgroup/cpu,cpuacct/cpu.shares:1024\n/sys/fs/cgroup/cpu,cpuacct/a/cpu.shares:262144\n";
+        assert_eq!(weight("2:cpu,cpuacct:/a\n1:memory:/\n", shares).as_deref(), Some("25600.0"));
+        let little = "/sys/fs/cgroup/cpu/cpu.shares:1024\n/sys/fs/cgroup/cpu/a/cpu.shares:2\n";
+        assert_eq!(weight("2:cpu:/a\n1:memory:/\n", little).as_deref(), Some("0.2"));
+        assert_eq!(weight("2:cpu:/\n1:memory:/\n", "/sys/fs/cgroup/cpu/cpu.shares:1024\n").as_deref(), Some("100.0"));
+        assert_eq!(weight("0::/x\nnamespace cgroup:[4026532700]\n", ""), None, "within a container");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From text to facts and counters: pure functions that survive any text, a file for each subject.
 
+mod audit;
 mod cgroup;
 mod cpu;
 mod disk;
@@ -127,6 +128,7 @@ pub(crate) fn facts(frames: &[Frame], sought: &Sought<'_>, proc_root: &str, sys_
             disk::facts(&mut sheet, &mut context);
             network::facts(&mut sheet);
             firewall::facts(&mut sheet);
+            audit::facts(&mut sheet);
             process::facts(&mut sheet, sought, &context);
             library::facts(&mut sheet);
             cgroup::facts(&mut sheet);
@@ -257,6 +259,7 @@ mod tests {
         "routes",
         "listening",
         "firewall",
+        "audit",
         "server",
         "process",
         "arguments",

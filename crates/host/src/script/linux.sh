@@ -17,6 +17,7 @@ facts() {
     section routes routes
     section listening listening
     section firewall firewall
+    section audit audit_rules
     # What is told of one process would not be true of several.
     case $ROOTS in *' '*) main_pid= ;; *) main_pid=$ROOTS ;; esac
     if [ -n "$main_pid" ]; then
@@ -197,6 +198,13 @@ firewall() {
     can_look || return 1
     filters ''
     if [ -n "$OWN_NETWORK" ]; then (NETWORK= NET=$PROC/net && filters machine.); fi
+}
+
+# The audit's rules, one to a line.
+audit_rules() {
+    has auditctl || { echo 'duel: no auditctl here'; return 1; }
+    rules=$(brief auditctl -l 2>&1) || { echo "duel: $(printf '%s\n' "$rules" | head -n 1)"; return 1; }
+    printf '%s\n' "$rules" | cut -c 1-200 | head -n 1000
 }
 
 # The rules of each filter, as "NAME RULES", or "duel: NAME: WHY" where they cannot be counted. $1 stands before the names.

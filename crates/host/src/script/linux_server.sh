@@ -73,11 +73,11 @@ workers() {
     done 2>/dev/null
 }
 
-# Each process can be traced for itself.
+# Each process can be traced for itself, and may have filtered its own system calls.
 tracers() {
     set --
     for pid in $MEMBERS; do set -- "$@" "$PROC/$pid/status"; done
-    grep -H -a -s '^TracerPid:' "$@"
+    grep -H -a -s -E '^(TracerPid|Seccomp_filters):' "$@"
 }
 
 # Limits of workers that are not those of the main process, which comes first and is kept in mind.

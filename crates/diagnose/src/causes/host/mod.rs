@@ -3,6 +3,8 @@
 causes! {
     quota,
     traced,
+    security_hooks,
+    priority,
     noisy_neighbour,
     stolen,
     fewer_cores,

@@ -8,14 +8,16 @@
 //! What looks alike: a quota, which holds threads back while others run (left open where a quota bites); a proxy's
 //! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
 //! And a neighbour that both sides have, on one machine or by chance: who needs more CPU time waits for it longer. That
-//! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts.
+//! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts. Where the slow side has
+//! less right to the CPUs than usual, and than the fast one beside the same or another neighbour, that is `cpu.priority`.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, QUOTA, Side, allowed_cpus, is_same_fact, worth_log};
+use crate::causes::likes::held_against;
+use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, QUOTA, allowed_cpus, is_same_fact, worth_log};
+use crate::evidence::others::{Loss, SOMEBODY_RUNS, TOP, Taken};
 use crate::evidence::worth::acquit;
 use crate::gap::{Flip, Gap, percent};
-use duel_model::{Confidence, format_duration_ns};
-use std::collections::BTreeSet;
+use duel_model::Confidence;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.noisy-neighbour",
@@ -27,42 +29,16 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: true,
 };
 
-/// Tasks that are ready to run while there is no load: the one that reads the machine is always one of them. Half of
-/// the readings have to find another one.
-const SOMEBODY_RUNS: f64 = 1.5;
-
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let machines = Machines::read(gap)?;
     let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-    let loss = |index: usize, side: &Side<'_>| Loss::of(side, &allowed_cpus(gap, index)?);
-    let Some(of_slow) = loss(gap.slow, &machines.slow) else {
+    let Some(Taken { of_slow, of_fast, worth_log: worth }) = Taken::read(gap, &machines) else {
         return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
     };
-    let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
-    let log_of = |side: usize, loss: &Loss, taken: f64| {
-        machines.loss_log_of_wanted(gap, side, loss.run, taken, loss.run + loss.wait)
-    };
-    let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
-        let by_own_need = log_of(gap.slow, &of_slow, loss.for_each_cpu() * of_slow.run);
-        log_of(gap.fast, loss, loss.taken).max(by_own_need)
-    });
-    let worth = log_of(gap.slow, &of_slow, of_slow.taken) - anyhow;
-
-    let tell = |name: &str, loss: &Loss| {
-        format!(
-            "for each request to {name} its threads waited {} for a CPU, and others ran {} on its CPUs",
-            format_duration_ns(loss.wait_ns),
-            format_duration_ns(loss.others_ns)
-        )
-    };
-    let mut text = tell(&slow, &of_slow);
-    if let Some(of_fast) = &of_fast {
-        text.push_str(&format!("; {}", tell(&fast, of_fast)));
-    }
-    let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
+    let counted = gap.on_host(Loss::tell(gap, &of_slow, of_fast.as_ref()), Some(TOP.to_owned()));
     let running = machines.slow.gauge("cpu.running");
     let somebody_runs = running.map(|running| running >= SOMEBODY_RUNS);
     let share = match machines.noteworthy(worth, &counted) {
@@ -105,6 +81,13 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             counted.text
         )));
     }
+    for other in held_against(gap, &ENTRY) {
+        other.map_err(|against| {
+            against.settles(|id| {
+                open(format!("{}; but {fast} has somebody beside it as well, and the difference is {id}", counted.text))
+            })
+        })?;
+    }
     let mut further = vec![counted];
     if let Some(running) = running {
         let text =
@@ -143,45 +126,4 @@ fn share_neighbours(gap: &Gap<'_>) -> bool {
     let same_rights = groups[0].zip(groups[1]).is_none_or(|(slow, fast)| slow == fast);
     let same_cpus = allowed_cpus(gap, gap.slow) == allowed_cpus(gap, gap.fast);
     is_same_fact(gap, "os.boot_id") && same_cpus && same_rights
-}
-
-/// What others than the load generator took from a server, in CPUs and per op.
-struct Loss {
-    run: f64,
-    /// Its threads were ready to run, and neither ran nor were held back by a quota.
-    wait: f64,
-    /// By others, while its threads waited. What interrupts took then is not in it, although much of that is work for the
-    /// server's packets that it would have done in its own time: it is the least that others took.
-    taken: f64,
-    /// They ran so much, whether its threads waited or not.
-    others: f64,
-    wait_ns: f64,
-    others_ns: f64,
-}
-
-impl Loss {
-    /// `None` where one of them is not known: of servers of very many threads nobody counts for how long they waited.
-    fn of(side: &Side<'_>, cpus: &BTreeSet<u32>) -> Option<Self> {
-        let run = side.cpus("process.cpu_ns")?;
-        let others = side.others_on(cpus)?;
-        let wait = side.cpus("workers.wait_ns")?;
-        // A quota keeps threads in the queue as well: all that there are, at most, for as long as a CPU is held back.
-        let held_back = side.cpus("cgroup.throttled_ns").unwrap_or(0.0);
-        let by_quota = if held_back > 0.0 { held_back * side.gauge("process.threads")?.max(1.0) } else { 0.0 };
-        // Threads wait for the load generator as well, if it runs there: in proportion to what either runs.
-        let for_others = if others > 0.0 { others / (others + side.generator_on(cpus)) } else { 0.0 };
-        let [wait_ns, others_ns] = [wait, others].map(|cpus| cpus * side.wall_ns());
-        let wait = (wait - by_quota).max(0.0);
-        let taken = (wait * for_others).min(others);
-        Some(Self { run, wait, taken, others, wait_ns, others_ns })
-    }
-
-    /// What was taken for each CPU's worth of time that it ran.
-    fn for_each_cpu(&self) -> f64 {
-        if self.run > 0.0 { self.taken / self.run } else { 0.0 }
-    }
-
-    fn in_use(&self) -> f64 {
-        (self.run + self.taken).max(1.0)
-    }
 }

@@ -6,8 +6,9 @@
 //! too).
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, of_both};
-use crate::evidence::by_hand;
+use crate::evidence::hooks::Hooks;
 use crate::evidence::machines::{Machines, Side};
+use crate::evidence::{by_hand, clock};
 use crate::gap::{Gap, percent};
 use duel_model::{Confidence, format_duration_ns, sanitize_line};
 
@@ -19,22 +20,17 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-/// Clock sources that are read over a bus, by their names in the kernel: timers of the board (drivers/clocksource, and
-/// hpet.c, i8253.c), and the counter of ticks that is left where nothing else works. None of them is in the vDSO.
-const SLOW: [&str; 6] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies", "xen"];
-
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
-    let source = |side: usize| gap.host_fact(side, "clock.source").map(str::trim);
+    let source = |side: usize| clock::source(gap, side);
     let [of_slow, of_fast] = of_both(gap, "the clock sources of both machines are not known", source)?;
     let fact = gap.on_host(
         format!("{slow}'s clock source is {}, {fast}'s {}", sanitize_line(of_slow), sanitize_line(of_fast)),
         Some("cat /sys/devices/system/clocksource/clocksource0/current_clocksource".to_owned()),
     );
-    let is_slow = |source: &str| SLOW.contains(&source);
-    if !is_slow(of_slow) || is_slow(of_fast) {
+    if !clock::is_slow(of_slow) || clock::is_slow(of_fast) {
         return Err(Standing::RuledOut(fact));
     }
     let machines = Machines::read(gap)?;
@@ -63,6 +59,13 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     if gap.host_fact(gap.slow, "process.tracer").is_some_and(|tracer| tracer != "none") {
         return Err(open(format!("{}; but {slow} is traced as well", fact.text)));
+    }
+    // More is attached to each of its system calls, which makes each of them dearer as well.
+    if let Some((of_slow, of_fast)) = Hooks::of(gap, gap.slow).zip(Hooks::of(gap, gap.fast))
+        && of_slow.more_than(&of_fast)
+    {
+        let text = format!("{}; but its system calls go through {}, too", fact.text, of_slow.tell());
+        return Err(open(text));
     }
     let calls = |key: &str| Some((slow_side.per_op(key)?, fast_side.per_op(key)?));
     if let Some(((reads, fast_reads), (writes, fast_writes))) =

@@ -37,6 +37,7 @@ pub(in crate::parse) fn facts(sheet: &mut Sheet<'_>, sought: &Sought<'_>, contex
         &["process.exe", "process.descriptors", "process.cpus_allowed", "process.user_id", "process.nice"],
     );
     tracers(sheet);
+    filters(sheet);
     network::own_network(sheet);
     workers(sheet);
     for (name, value) in sheet.lines("limits").filter_map(limit) {
@@ -229,6 +230,21 @@ fn tracer(line: &str) -> Option<(u32, u32)> {
     Some((pid.parse().ok()?, tracer.trim().parse().ok()?))
 }
 
+/// How many filters of system calls that process has that has the most. Workers may add some to those of their master; where one
+/// does not tell, it may have more.
+fn filters(sheet: &mut Sheet<'_>) {
+    const KEY: &str = "process.seccomp_filters";
+    let members = sheet.value("process.members").map_or(0, |members| members.split_ascii_whitespace().count());
+    let told: Vec<u32> = sheet
+        .lines("tracers")
+        .filter_map(|line| line.split_once("/status:Seccomp_filters:")?.1.trim().parse().ok())
+        .collect();
+    match told.iter().max() {
+        Some(most) if told.len() == members => sheet.set(KEY, most.to_string()),
+        _ => sheet.unavailable(KEY, "not all of the server's processes tell how many they have (Linux does since 5.9)"),
+    }
+}
+
 /// Limits that the master gives to its workers and has not itself, such as nginx's `worker_rlimit_nofile`: each value
 /// once, since workers come and go.
 fn other_limits(sheet: &mut Sheet<'_>) {
@@ -248,6 +264,12 @@ fn workers(sheet: &mut Sheet<'_>) {
     if !stats.is_empty() {
         sheet.set("process.all_threads", threads.to_string());
     }
+    // A master may run its workers at another priority than its own, as nginx's `worker_priority` says.
+    if let Some(nice) = stats.iter().map(|stat| stat.nice).max() {
+        sheet.set("process.highest_nice", nice.to_string());
+    }
+    let policies: BTreeSet<&str> = stats.iter().map(|stat| policy(stat.policy)).collect();
+    sheet.set("process.policies", policies.into_iter().collect::<Vec<_>>().join(" "));
     for stat in stats.iter().take(MOST_WORKERS) {
         let what = format!(
             "{}, child of {}, {} threads, last on CPU {}",
@@ -282,6 +304,7 @@ fn policy(number: u64) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::stat_line;
     use crate::parse::tests_support::facts_of;
     use duel_model::Known;
 
@@ -368,6 +391,34 @@ mod tests {
         let one_is_missing = known("/proc/10/status:TracerPid:\t0\n");
         assert!(format!("{one_is_missing:?}").contains("only 1 of the server's 2 processes"), "{one_is_missing:?}");
         assert!(known("").0.text().is_none() && known("x:TracerPid:y\n/status:TracerPid:\t0").0.text().is_none());
+    }
+
+    #[test]
+    fn the_most_filters_of_any_process_are_told() {
+        let filters = |status: &str| {
+            let facts = facts_of(&[("server", "roots 10\nmembers 10 11"), ("tracers", status)]);
+            facts.text("process.seccomp_filters").map(str::to_owned)
+        };
+        let master = "/proc/10/status:TracerPid:\t0\n/proc/10/status:Seccomp_filters:\t1\n";
+        let both = format!("{master}/proc/11/status:TracerPid:\t0\n/proc/11/status:Seccomp_filters:\t8\n");
+        assert_eq!(filters(&both).as_deref(), Some("8"));
+        assert_eq!(filters(master), None, "the other one may have more");
+        assert_eq!(filters("/proc/10/status:TracerPid:\t0\n/proc/11/status:TracerPid:\t0\n"), None, "before Linux 5.9");
+    }
+
+    #[test]
+    fn workers_have_priorities_of_their_own() {
+        let line = |pid: u64, nice: &str, policy: &str| {
+            let line = stat_line(pid, 1, 10, 500);
+            line.replace(" 40 20 0 1 0 ", &format!(" 40 20 {nice} 1 0 "))
+                .replace(" 17 1 0 0 0", &format!(" 17 1 0 {policy} 0"))
+        };
+        let workers = format!("{}{}", line(10, "0", "0"), line(11, "15", "3"));
+        let facts = facts_of(&[("server", "roots 10\nmembers 10 11"), ("workers", &workers)]);
+        let told = ["process.highest_nice", "process.policies"].map(|key| facts.text(key));
+        assert_eq!(told, [Some("15"), Some("batch normal")]);
+        let none = facts_of(&[("server", "roots 10\nmembers 10"), ("workers", "")]);
+        assert_eq!(none.text("process.highest_nice"), None);
     }
 
     #[test]
