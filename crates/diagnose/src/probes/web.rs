@@ -212,7 +212,7 @@ pub(crate) const FEW_STREAMS: Kind = Kind::new(&Entry {
     question: "Are the others as slow when they are sent as few requests at a time on a connection?",
     possible: |_, case| streams(case).map(|_| ()),
     varies: |_, case, to| {
-        share_connections(to, case.plan.load.connections, streams(case).map(|streams| streams.fewest))
+        share_connections(to, case.plan.load.connections, streams(case).map(|streams| streams.fewest));
     },
     ..STREAMS_OF_ONE
 });

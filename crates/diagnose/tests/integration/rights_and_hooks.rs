@@ -118,7 +118,7 @@ fn what_looks_like_filters_is_not_blamed_on_them() {
     // As many on either side.
     let both = with(good(), &[EIGHT_FILTERS], &[]);
     both_ways(&set_up(&filtered(), &both, 32), |explanation, _| {
-        assert!(!is_named(explanation, HOOKS), "{explanation:#?}")
+        assert!(!is_named(explanation, HOOKS), "{explanation:#?}");
     });
 }
 
@@ -137,7 +137,7 @@ fn filters_are_ruled_out_by_kernel_time_alone() {
     }
     let slow = with(Server { delay: 5e6, ..good() }, &[EIGHT_FILTERS], &[]);
     both_ways(&set_up(&slow, &good(), 1), |explanation, _| {
-        assert!(is_ruled_out(explanation, HOOKS), "{explanation:#?}")
+        assert!(is_ruled_out(explanation, HOOKS), "{explanation:#?}");
     });
 }
 

@@ -82,7 +82,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     };
     let told_few = format!("{}: {} instead of {:.2}x", FEW_STREAMS.phrase(), gap.tell(&few), before.ratio);
     // Only the fast side has another load, and the question is how much slower that makes it.
-    let gone = few.log.over(before.log).map(|left| left.complement());
+    let gone = few.log.over(before.log).map(duel_stats::Estimate::complement);
     let is_as_slow =
         |gone: duel_stats::Estimate| gone.mid >= Flip::NOTEWORTHY && gone.mid > Flip::MANY_LOOKS * gone.below;
     let Some(gone) = gone.filter(|gone| is_as_slow(*gone)) else {
