@@ -25,5 +25,6 @@ mod paths;
 mod pauses;
 mod servers_at_work;
 mod twins;
+mod upstreams;
 mod wanted_cpus;
 mod world;

@@ -9,4 +9,6 @@ causes! {
     no_sendfile,
     sync_logging,
     pauses,
+    upstream_no_keepalive,
+    slow_upstream,
 }
