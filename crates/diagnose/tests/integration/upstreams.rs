@@ -114,6 +114,20 @@ fn a_front_that_connects_anew_behind_it_is_found() {
     }
 }
 
+/// What it computes longer for both kinds of connections is not all of those behind it.
+#[test]
+fn a_front_that_closes_ours_as_well_connects_for_half_of_the_cpu_time() {
+    let explains = |slow: Server| {
+        let explanation = set_up(slow, front(NGINX), true, 1).explain();
+        let finding = explanation.findings.iter().find(|finding| finding.cause == CONNECTS);
+        finding.and_then(|finding| finding.explains).unwrap_or(0.0)
+    };
+    let slow = || connecting(front(NGINX));
+    let (keeps, closes) = (explains(slow()), explains(Server { keeps: false, ..slow() }));
+    // Of 130 us that a request takes longer then, 60 are the way to connect and 70 are computed.
+    assert!(keeps > 0.5 && closes < 0.35, "{closes} of {keeps}");
+}
+
 /// On a virtual machine that is idle in between, two more wake-ups take longer than what is computed.
 #[test]
 fn where_connecting_takes_longer_than_it_computes_it_is_possible() {

@@ -59,7 +59,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     for like in likes::held_against(gap, &ENTRY) {
         like.map_err(|against| against.settles(|other| open(format!("{counted}; but {other} fits as well"))))?;
     }
+    // Where ours are closed as well, those have their part in it.
+    let connects = |index| gap.reused_share(index).map_or(0.0, |share| 1.0 - share);
+    let ours = (connects(gap.slow) - connects(gap.fast)).max(0.0);
+    let part = fronts.further_opened / (fronts.further_opened + ours);
     let further_ns = further_cpu_ns(&demands, fronts.longer)
+        .map(|ns| part * ns)
         .ok_or_else(|| open(format!("{counted}; what CPU time that takes is not known")))?;
     let connection_ns = match gap.mode {
         Mode::Alone => connection_ns(gap, reference)?,
