@@ -287,9 +287,9 @@ impl Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Front {
     /// HAProxy, speaking what the server speaks without it.
-    Haproxy,
-    /// A second nginx.
-    Nginx,
+    Haproxy { keeps: bool },
+    /// A second nginx. Like HAProxy, it keeps its connections to the server, or makes one for each request.
+    Nginx { keeps: bool },
     /// Our stream relay: passes bytes on, knows nothing of HTTP.
     Stream { rate_per_connection: Option<u64>, rate_total: Option<u64>, delay_us: u64 },
 }

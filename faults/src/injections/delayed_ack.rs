@@ -6,7 +6,7 @@ pub(super) const INJECTION: Injection = Injection::new("net.delayed-ack", verify
 
 pub(super) fn cases() -> Vec<Case> {
     let two_writes = |bytes: u32| Setup::of(Server::Own).path(&format!("/two-writes/{bytes}"));
-    let behind_nginx = Setup::of(Server::Own).path("/pause/300").with("nginx-unbuffered", |twin| twin.front = Some(Front::Nginx));
+    let behind_nginx = Setup::of(Server::Own).path("/pause/300").with("nginx-unbuffered", |twin| twin.front = Some(Front::Nginx { keeps: false }));
     vec![
         INJECTION.case(&two_writes(200), "nagle", nagle),
         INJECTION.case(&two_writes(1200).connections(4), "nagle", nagle),

@@ -48,6 +48,8 @@ causes!(
     slow_names,
     address_fallback,
     no_keepalive,
+    upstream_no_keepalive,
+    slow_upstream,
     few_workers,
     compression,
     no_sendfile,

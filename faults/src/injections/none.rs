@@ -11,6 +11,7 @@ pub(super) fn cases() -> Vec<Case> {
         Setup::of(Server::Apache).bytes(20_000),
         Setup::of(Server::Apache).https().connecting(),
         Setup::of(Server::HaproxyNginx).https(),
+        upstream_no_keepalive::behind_nginx(Setup::of(Server::Apache)),
         slow_reads::on_a_disk(Setup::of(Server::Nginx).bytes(1_100_000).connections(4)),
         Setup::of(Server::Ruler).https().bytes(100_000),
         Setup::of(Server::Nginx).bytes(100_000).with("rtt20ms", |twin| twin.network.path = Path::round_trip_us(20_000)),

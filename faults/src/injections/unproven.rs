@@ -1,13 +1,8 @@
 //! Causes that no injection can prove here, and why: duel tells them as suspicions.
 
 /// The ids, as duel has them, and the reasons.
-pub(crate) const UNPROVEN: [(&str, &str); 9] = [
+pub(crate) const UNPROVEN: [(&str, &str); 7] = [
     ("app.pauses", "two of its four faults left the verdict open"),
-    ("cpu.priority", "its faults bite, and have not been looked at on a machine that is quiet enough for a verdict"),
-    (
-        "cpu.security-hooks",
-        "its faults bite, and have not been looked at on a machine that is quiet enough for a verdict",
-    ),
     ("cpu.slower", "no CPU is slowed here but by a quota, which is found as that"),
     ("cpu.slow-clock", "the clock source belongs to the whole machine"),
     ("cpu.stolen", "only a hypervisor can withhold CPU time"),

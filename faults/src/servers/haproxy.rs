@@ -14,6 +14,8 @@ pub(crate) struct Site<'a> {
     /// Address and port of the server behind it, and whether that one speaks TLS.
     pub(crate) backend: &'a str,
     pub(crate) backend_tls: bool,
+    /// Whether connections to the server behind it are kept.
+    pub(crate) backend_kept: bool,
     /// Requests that the server behind it gets at a time.
     pub(crate) backend_requests: Option<u32>,
 }
@@ -50,6 +52,9 @@ pub(crate) fn config(site: &Site<'_>) -> String {
     }
     for (name, value) in padding(site.http.padding_bytes) {
         let _ = writeln!(frontend, "  http-response set-header {name} {value}");
+    }
+    if !site.backend_kept {
+        frontend += "  option http-server-close\n";
     }
     let mut for_usual = String::new();
     let backend_tls = if site.backend_tls { " ssl verify none" } else { "" };

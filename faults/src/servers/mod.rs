@@ -15,6 +15,7 @@ use crate::twin::{Address, Network, Process, Twin};
 use crate::world::{Cgroup, Folder, Launch, Namespace, Running, Volume, World};
 use anyhow::Context;
 pub(crate) use network::Place;
+pub(crate) use processes::BEHIND_PORT;
 use std::time::{Duration, Instant};
 
 /// A server to be, of any kind of work.

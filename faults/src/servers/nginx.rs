@@ -19,8 +19,17 @@ pub(crate) struct Site<'a> {
 /// What the site does with requests.
 pub(crate) enum Serve<'a> {
     Files(&'a Path),
-    /// Passes them on to this `http://` or `https://` address.
-    PassTo(&'a str),
+    /// Passes them on.
+    PassTo(Behind<'a>),
+}
+
+/// The server that requests are passed on to.
+pub(crate) struct Behind<'a> {
+    pub(crate) scheme: &'a str,
+    /// `127.0.0.1:8080` and the like.
+    pub(crate) address: &'a str,
+    /// Whether connections to it are kept.
+    pub(crate) kept: bool,
 }
 
 /// The whole configuration.
@@ -55,6 +64,7 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     if site.http.disk.is_some() {
         server += "    directio 4k; output_buffers 2 128k;\n";
     }
+    let mut upstream = String::new();
     let mut zone = String::new();
     if let Some(rate) = site.http.per_address_per_s {
         zone = format!("limit_req_zone $binary_remote_addr zone=clients:1m rate={rate}r/s;\n");
@@ -66,12 +76,17 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     }
     let _ = match site.serve {
         Serve::Files(root) => writeln!(server, "    root {};", root.display()),
-        Serve::PassTo(address) => writeln!(
-            server,
-            "    location / {{ proxy_pass {address}; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
+        Serve::PassTo(Behind { scheme, address, kept }) => {
+            // As many as any case has connections: those beyond are closed after each request.
+            let keep = if kept { "keepalive 64; keepalive_requests 100000000; keepalive_timeout 600;" } else { "" };
+            upstream = format!("upstream behind {{ server {address}; {keep} }}\n");
+            writeln!(
+                server,
+                "    location / {{ proxy_pass {scheme}://behind; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
              proxy_buffering {}; }}",
-            on(nodelay)
-        ),
+                on(nodelay)
+            )
+        }
     };
     let log = site.log.map_or("off".to_owned(), |path| path.display().to_string());
     let timeout = if keepalive { 600 } else { 0 };
@@ -83,7 +98,7 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
          client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy; fastcgi_temp_path {dir}/fastcgi;\n\
          uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
          sendfile {}; tcp_nodelay {}; keepalive_timeout {timeout}; keepalive_requests 100000000;\n\
-         {zone}server {{\n{server}  }}\n}}\n",
+         {upstream}{zone}server {{\n{server}  }}\n}}\n",
         // It would go by the page cache.
         on(sendfile && site.http.disk.is_none()),
         on(nodelay),

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
 /// Where the server listens when something stands before it.
-const BEHIND_PORT: u16 = 8080;
+pub(crate) const BEHIND_PORT: u16 = 8080;
 /// Where the backend of [`Server::HaproxyNginx`] and [`Server::HaproxyRuler`] listens.
 const BACKEND_PORT: u16 = 8081;
 
@@ -232,6 +232,7 @@ fn start_haproxy_pair(
         http: &twin.http,
         backend: &backend,
         backend_tls: false,
+        backend_kept: true,
         backend_requests: twin.http.at_a_time,
     };
     launch_haproxy(up, "server", &site)
@@ -253,7 +254,7 @@ fn start_front(
 ) -> anyhow::Result<()> {
     let behind = format!("127.0.0.1:{BEHIND_PORT}");
     match front {
-        Front::Haproxy => {
+        Front::Haproxy { keeps } => {
             let http = crate::twin::Http::default();
             let site = haproxy::Site {
                 listen,
@@ -261,14 +262,15 @@ fn start_front(
                 http: &http,
                 backend: &behind,
                 backend_tls: tls.is_some(),
+                backend_kept: keeps,
                 backend_requests: None,
             };
             launch_haproxy(up, "front", &site)
         }
-        Front::Nginx => {
+        Front::Nginx { keeps } => {
             let http = crate::twin::Http { nodelay: twin.http.nodelay, ..crate::twin::Http::default() };
-            let address = format!("{}://{behind}", twin.scheme());
-            let site = nginx::Site { listen, tls, http: &http, log: None, serve: nginx::Serve::PassTo(&address) };
+            let behind = nginx::Behind { scheme: twin.scheme(), address: &behind, kept: keeps };
+            let site = nginx::Site { listen, tls, http: &http, log: None, serve: nginx::Serve::PassTo(behind) };
             launch_nginx(up, "front", &site)
         }
         Front::Stream { rate_per_connection, rate_total, delay_us } => {

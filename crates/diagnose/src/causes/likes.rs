@@ -21,7 +21,7 @@ enum Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 22] = [
+static LIKES: [(&str, &str, Must); 35] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -51,6 +51,22 @@ static LIKES: [(&str, &str, Must); 22] = [
     // Whom a limit for each client holds up is served few requests at a time, or few bytes.
     ("http.few-workers", "net.client-limit", Must::NotBeShown),
     ("net.rate-cap", "net.client-limit", Must::NotBeShown),
+    // A further hop, too, has to be connected to.
+    ("http.upstream-no-keepalive", "net.extra-hop", Must::NotFit),
+    // What holds up the server behind a front as well as the front is none of what is behind it.
+    ("http.slow-upstream", "cpu.quota", Must::NotFit),
+    ("http.slow-upstream", "cpu.noisy-neighbour", Must::NotFit),
+    ("http.slow-upstream", "cpu.stolen", Must::NotFit),
+    ("http.slow-upstream", "cpu.traced", Must::NotFit),
+    ("http.slow-upstream", "mem.limit", Must::NotFit),
+    // Over kept connections all of these are in the wait for the answer.
+    ("http.slow-upstream", "net.path-delay", Must::BeRuledOut),
+    ("http.slow-upstream", "net.delayed-ack", Must::NotFit),
+    ("http.slow-upstream", "net.loss", Must::NotFit),
+    ("http.slow-upstream", "net.client-limit", Must::NotFit),
+    ("http.slow-upstream", "net.extra-hop", Must::NotFit),
+    ("http.slow-upstream", "http.sync-logging", Must::NotFit),
+    ("http.slow-upstream", "http.upstream-no-keepalive", Must::NotFit),
     // Settings that differ may be why, and their flip tells how much they are worth.
     ("db.bad-plan", "db.config", Must::NotFit),
 ];

@@ -27,5 +27,6 @@ mod pauses;
 mod rights_and_hooks;
 mod servers_at_work;
 mod twins;
+mod upstreams;
 mod wanted_cpus;
 mod world;

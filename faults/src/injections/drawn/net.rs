@@ -137,11 +137,11 @@ pub(super) const ALL: &[Drawable] = &[
         },
         |twin, _, dice| match dice.whole(1, 3) {
             1 => {
-                twin.front = Some(Front::Haproxy);
+                twin.front = Some(Front::Haproxy { keeps: true });
                 "haproxy".to_owned()
             }
             2 => {
-                twin.front = Some(Front::Nginx);
+                twin.front = Some(Front::Nginx { keeps: false });
                 "nginx".to_owned()
             }
             _ => {

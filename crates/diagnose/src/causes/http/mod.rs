@@ -11,4 +11,6 @@ causes! {
     no_sendfile,
     sync_logging,
     pauses,
+    upstream_no_keepalive,
+    slow_upstream,
 }

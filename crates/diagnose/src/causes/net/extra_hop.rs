@@ -14,11 +14,10 @@
 //! A hop on another machine that leaves no trace cannot be told.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
+use crate::evidence::fronts::{Fronts, waits_longer};
 use crate::evidence::worth::{demands, reference, share_of_resource};
-use crate::gap::{Demands, Flip, Gap, View, phase_share};
-use crate::probes::Mode;
-use duel_model::web::phase;
-use duel_model::{Confidence, HostDemand, Phase, format_duration_ns, sanitize_line, web};
+use crate::gap::{Demands, Flip, Gap, View};
+use duel_model::{Confidence, HostDemand, format_duration_ns, sanitize_line, web};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.extra-hop",
@@ -70,23 +69,6 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     Ok(by_field(gap, reference, waits))
 }
 
-/// Over one connection: whether the gap sits in waiting for answers and receiving them, all but a little, while
-/// connecting takes as long. Ruled out where hardly any of it does. `None` under load, where phases hold queueing.
-fn waits_longer(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<bool>, Standing> {
-    if gap.mode == Mode::Loaded {
-        return Ok(None);
-    }
-    let share = |phases: [Phase; 2]| phase_share(reference, &phases);
-    let shares = share([phase::WAIT, phase::RECEIVE]).zip(share([phase::DNS, phase::CONNECT]));
-    let Some((answering, connecting)) = shares else { return Ok(None) };
-    if answering < Flip::NOTEWORTHY {
-        let text =
-            format!("{:.0} % of the gap is in waiting for the answer and receiving it", 100.0 * answering.max(0.0));
-        return Err(Standing::RuledOut(gap.evidence(reference, text)));
-    }
-    Ok(Some(answering >= Flip::EXPLAINS && connecting <= 1.0 - Flip::EXPLAINS))
-}
-
 /// From outside: a `Via` field that only the slow side has.
 fn by_field(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>) -> Standing {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
@@ -122,7 +104,10 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     // An answer that is handed on is received on the machine; so are acknowledgements, of which many small packets of one's
     // own bring as many segments, but hardly any bytes.
     let answer_bytes = reference.slow.bytes_in_per_op.unwrap_or(f64::INFINITY);
-    let hands_on = further_segments >= LEAST_SEGMENTS && on_slow.bytes - on_fast.bytes >= 0.5 * answer_bytes;
+    let arrives_again = further_segments >= LEAST_SEGMENTS && on_slow.bytes - on_fast.bytes >= 0.5 * answer_bytes;
+    // Where both hand on, and one connects anew for that, connecting brings segments too, and TLS certificates with it.
+    let fronts = Fronts::of(gap, demands).ok();
+    let hands_on = arrives_again && !fronts.is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
     let others_work = on_slow.others_ns - on_fast.others_ns >= Flip::NOTEWORTHY * on_fast.server_ns;
     let front = FRONTS.contains(&of_slow) && hands_on && others_work;
     // Over a Unix socket nothing is counted; then it is possible where others on the machine work for the request.

@@ -1,0 +1,95 @@
+//! Servers that ask another server for each request, as far as the networks of their machines and the wait for answers tell.
+
+use crate::cause::Standing;
+use crate::gap::{Demands, Flip, Gap, Look, View, phase_share};
+use crate::probes::{HOSTS, Mode};
+use duel_model::web::phase;
+use duel_model::{Body, HostDemand, Phase, TargetObservation};
+
+/// Heads of IPv4 and TCP with its timestamps: what a segment has besides what it carries.
+const HEAD_BYTES: f64 = 52.0;
+
+/// From so many further connections per op on a front connects anew: one that keeps too few for its load still keeps some.
+const MOST_REQUESTS: f64 = 0.5;
+
+/// What the networks of both servers tell of whom these ask.
+pub(crate) struct Fronts {
+    pub(crate) slow: Asking,
+    pub(crate) fast: Asking,
+    /// Connections per op that the slow side opens beyond the fast one. What opens some all the time, for whomever, opens more for each
+    /// op where ops take longer; as many as the fast side shows of that are none of them.
+    pub(crate) further_opened: f64,
+    /// How many times as long an op takes on the slow side: as many times as much goes on meanwhile that is none of it.
+    pub(crate) longer: f64,
+}
+
+/// What one of them tells, per op.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking {
+    /// Connections that are opened there, and not by our load.
+    pub(crate) opened: f64,
+    /// The answer arrives there once more, as it does where what is asked is another process or another machine.
+    pub(crate) hands_on: bool,
+}
+
+impl Fronts {
+    /// Of what the machines counted. By how much either was slower meanwhile does not matter.
+    pub(crate) fn of(gap: &Gap<'_>, demands: &Demands<'_>) -> Result<Self, Standing> {
+        let open = |text: &str| Standing::Undecided(gap.on_host(text.to_owned(), None));
+        if gap.case.http().is_some_and(|http| http.body != Body::None) {
+            return Err(open(
+                "requests have bodies, which arrive as answers do: whether those are handed on is not known",
+            ));
+        }
+        let Look::Shown(seen) = gap.look(HOSTS) else { return Err(open("what was answered meanwhile is not known")) };
+        let fast_demand = demands.fast.ok_or_else(|| open("the other machine is not read"))?;
+        let of_slow = Asking::of(gap, gap.slow, demands.slow, seen.slow);
+        let of_fast = Asking::of(gap, gap.fast, fast_demand, seen.fast);
+        let (Some(slow), Some(fast)) = (of_slow, of_fast) else {
+            return Err(open("which connections the machines open, and how many bytes they receive, is not known"));
+        };
+        let time_per_op = |demand: &HostDemand| demand.elapsed_ns as f64 / demand.ops.max(1) as f64;
+        let longer = (time_per_op(demands.slow) / time_per_op(fast_demand)).max(1.0);
+        let further_opened = (slow.opened - longer * fast.opened).max(0.0);
+        Ok(Self { slow, fast, further_opened, longer })
+    }
+}
+
+impl Fronts {
+    /// For most requests the slow side connects anew, and the fast side does not.
+    pub(crate) fn slow_connects_anew(&self) -> bool {
+        self.further_opened >= MOST_REQUESTS
+    }
+}
+
+impl Asking {
+    fn of(gap: &Gap<'_>, index: usize, demand: &HostDemand, seen: &TargetObservation) -> Option<Self> {
+        let answer_bytes = seen.bytes_in_per_op?;
+        // Our load connects from the server's own network only where that is the machine's, and ours.
+        let is_ours = demand.generator_cpu_ns > 0 && gap.host_fact(index, "process.network") != Some("its own");
+        let (by_us, received_by_us) = if is_ours { (1.0 - seen.reused_share?, answer_bytes) } else { (0.0, 0.0) };
+        let carried = demand.per_op("ip.received_bytes")? - HEAD_BYTES * demand.per_op("tcp.received_segments")?;
+        Some(Self {
+            opened: (demand.per_op("tcp.opened")? - by_us).max(0.0),
+            // Our request arrives as well, and has no body: its head is taken for shorter than the answer and that one's head.
+            hands_on: carried - received_by_us >= answer_bytes,
+        })
+    }
+}
+
+/// Over one connection: whether the gap sits in waiting for answers and receiving them, all but a little, while
+/// connecting takes as long. Ruled out where hardly any of it does. `None` under load, where phases hold queueing.
+pub(crate) fn waits_longer(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<bool>, Standing> {
+    if gap.mode == Mode::Loaded {
+        return Ok(None);
+    }
+    let share = |phases: [Phase; 2]| phase_share(reference, &phases);
+    let shares = share([phase::WAIT, phase::RECEIVE]).zip(share([phase::DNS, phase::CONNECT]));
+    let Some((answering, connecting)) = shares else { return Ok(None) };
+    if answering < Flip::NOTEWORTHY {
+        let text =
+            format!("{:.0} % of the gap is in waiting for the answer and receiving it", 100.0 * answering.max(0.0));
+        return Err(Standing::RuledOut(gap.evidence(reference, text)));
+    }
+    Ok(Some(answering >= Flip::EXPLAINS && connecting <= 1.0 - Flip::EXPLAINS))
+}
