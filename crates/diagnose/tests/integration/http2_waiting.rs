@@ -159,6 +159,8 @@ fn a_window_of_ours_is_found_on_a_longer_path() {
         assert_eq!(finding.target.as_deref(), Some(slow));
         assert!(finding.explains.unwrap() > 0.3, "{finding:#?}");
     });
+    // Each of its fillings takes one of the path's round trips.
+    assert_standing(&world, "net.path-delay", false);
 }
 
 #[test]

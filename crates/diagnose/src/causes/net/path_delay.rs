@@ -15,7 +15,8 @@ use crate::evidence::trip::trips;
 use crate::evidence::worth::{is_hidden_by_load, needs_gap_alone, reference};
 use crate::gap::{DemandLook, Flip, Gap, View, phase_differences};
 use duel_model::web::phase;
-use duel_model::{Confidence, format_duration_ns, web};
+use duel_model::web::settings::H2_WINDOW;
+use duel_model::{Confidence, Phase, format_duration_ns, web};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.path-delay",
@@ -47,8 +48,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{told}{why}")));
     // A way is as long for one connection as for many.
     needs_gap_alone(gap, Some(&told))?;
-    let worth = |extra_ns: f64| share_of_phases(reference, waited_ns(gap, reference, extra_ns));
-    let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
+    let waits = receiving_waits(gap, reference);
+    let worth = |extra_ns: f64, by_windows| share_of_phases(reference, waited_ns(gap, reference, extra_ns, by_windows));
+    // Where nobody knows whether receiving waits for the way, it is no reason to name it, and none to rule it out.
+    let share = worth(extra.mid, waits == Some(true));
+    let most = worth(extra.high().max(0.0), waits != Some(false));
+    let (Some(share), Some(most)) = (share, most) else {
         return Err(open(", and the time per request is not known"));
     };
     if most < Flip::NOTEWORTHY {
@@ -99,22 +104,24 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
 }
 
+/// Whether what receiving takes longer is waiting, and no work. `None`: the machines do not tell.
+fn receiving_waits(gap: &Gap<'_>, reference: &View<'_>) -> Option<bool> {
+    let DemandLook::Shown(demands) = gap.demands() else { return None };
+    further_cpu_ns(&demands).map(|cpu_ns| cpu_ns <= MOSTLY_WAITING * receive_ns(&phase_differences(reference)))
+}
+
+fn receive_ns(differences: &[(Phase, f64)]) -> f64 {
+    differences.iter().find(|(phase, _)| *phase == phase::RECEIVE).map_or(0.0, |(_, ns)| *ns)
+}
+
 /// Time per op that the slow side's requests wait for the way: in each phase no more than the round trips that belong
-/// to it, and no more than the phase really took longer.
-fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
+/// to it, and no more than the phase really took longer. `by_windows`: a long response may go by windows, with a trip for each.
+fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64, by_windows: bool) -> f64 {
     let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
     let two = gap.text(gap.slow, web::TLS_VERSION) == Some("1.2");
     let bytes = reference.slow.bytes_in_per_op.unwrap_or(0.0);
     // On a new connection slow start doubles its flights. A long response then goes by windows, if it waits at all.
-    let differences = phase_differences(reference);
-    let receive_ns = differences.iter().find(|(phase, _)| *phase == phase::RECEIVE).map_or(0.0, |(_, ns)| *ns);
-    let waits = match gap.demands() {
-        DemandLook::Shown(demands) => {
-            further_cpu_ns(&demands).is_some_and(|cpu_ns| cpu_ns <= MOSTLY_WAITING * receive_ns)
-        }
-        DemandLook::NotAsked(_) | DemandLook::Missing(_) => false,
-    };
-    let windows = if waits { bytes / SMALLEST_WINDOW_BYTES } else { 0.0 };
+    let windows = if by_windows { bytes / smallest_window_bytes(gap) } else { 0.0 };
     let flights = connects * (bytes / FIRST_FLIGHT_BYTES + 1.0).log2().floor() + windows;
     let trips = |phase| match phase {
         phase::CONNECT => connects,
@@ -123,5 +130,12 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
         phase::RECEIVE => flights,
         _ => 0.0,
     };
-    differences.into_iter().map(|(phase, ns)| ns.clamp(0.0, trips(phase) * extra_ns.max(0.0))).sum()
+    phase_differences(reference).into_iter().map(|(phase, ns)| ns.clamp(0.0, trips(phase) * extra_ns.max(0.0))).sum()
+}
+
+/// What is under way at most for each round trip: over HTTP/2 half of the window that the plan sets, where that is less, since leave to
+/// send on is given anew when half of it is used up.
+fn smallest_window_bytes(gap: &Gap<'_>) -> f64 {
+    let of_http2 = gap.case.http().filter(|http| http.http2.is_some()).map(|http| http.number(&H2_WINDOW) as f64 / 2.0);
+    of_http2.map_or(SMALLEST_WINDOW_BYTES, |bytes| bytes.min(SMALLEST_WINDOW_BYTES))
 }
