@@ -15,15 +15,17 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::causes::likes::held_against;
 use crate::evidence::hooks::Hooks;
 use crate::evidence::machines::{Machines, Side, is_same_fact};
+use crate::evidence::worth::reference;
 use crate::evidence::{by_hand, clock};
-use crate::gap::Gap;
+use crate::gap::{Gap, Look, per_byte_share};
+use crate::probes::{RANGE_1, SMALLEST_SWEEP_BYTES};
 use duel_model::{Confidence, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.security-hooks",
     description: "a filter of system calls (seccomp) or rules of the audit make each system call dearer",
-    signature: "hosts: more filters or rules are attached, and more kernel time per request, without more time in the \
-                server's own code, calls, switches, page faults, segments or time in interrupts",
+    signature: "hosts: more filters or rules are attached, and more kernel time per request, whatever its size, \
+                without more time in the server's own code, calls, switches, page faults, segments or time in interrupts",
     at_most: "told as a suspicion only",
     needs_machine: true,
 };
@@ -72,9 +74,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             counted.text, fact.text
         )));
     }
-    if user - fast_user > extra_ns / 2.0 {
+    // Whatever makes the server's own code slower makes the kernel's as many times as slow, and that may be most of a request.
+    let slower = (user / fast_user).max(1.0);
+    if user - fast_user > extra_ns / 2.0 || system - slower * fast_system < extra_ns / 2.0 {
         return Err(open(format!("{}: there it takes longer as well", counted.text)));
     }
+    paid_per_request(gap)?;
     if let Some(other) = marks_of_others(slow_side, fast_side, extra_ns) {
         return Err(open(format!("{}, and {}; but {other}", fact.text, counted.text)));
     }
@@ -109,6 +114,26 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         further: vec![counted],
     };
     Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+}
+
+/// A filter is gone through for each call, however many bytes that moves: what a large response takes longer has other reasons, unless it
+/// takes more calls as well, and then it is left open.
+fn paid_per_request(gap: &Gap<'_>) -> Result<(), Standing> {
+    if gap.case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES) {
+        return Ok(());
+    }
+    let reference = reference(gap)?;
+    let first_byte = match gap.look(RANGE_1) {
+        Look::Shown(view) => view,
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
+    };
+    if per_byte_share(reference, &first_byte).is_some_and(|share| share.high() < 0.5) {
+        return Ok(());
+    }
+    let text =
+        format!("{}: {}; that it is not paid for each byte is not shown", RANGE_1.phrase(), gap.tell(&first_byte));
+    Err(Standing::Undecided(gap.evidence(&first_byte, text)))
 }
 
 /// What else would make as much kernel time: more calls, switches, faults, packets or interrupts; or that one of these was not
