@@ -73,8 +73,9 @@ pub fn catalogue() -> Vec<&'static CauseEntry> {
 /// Causes that are told as suspicions rather than named, for only simulated worlds have shown them so far: a wrong
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
-/// file system forget where blocks lie; pauses it can make, and no round of it has been run with them.
-static UNPROVEN: [&str; 7] = [
+/// file system forget where blocks lie; pauses and slow servers behind a balancer it can make, and no round of it has been run
+/// with them.
+static UNPROVEN: [&str; 8] = [
     "app.pauses",
     "cpu.slower",
     "cpu.slow-clock",
@@ -82,6 +83,7 @@ static UNPROVEN: [&str; 7] = [
     "disk.compression",
     "disk.metadata-misses",
     "disk.slow-spindle",
+    "http.bad-backend",
 ];
 
 /// Whether a cause may be named as a finding.

@@ -9,4 +9,5 @@ causes! {
     no_sendfile,
     sync_logging,
     pauses,
+    bad_backend,
 }
