@@ -64,6 +64,7 @@ causes!(
     slow_reads,
     lock_contention,
     pauses,
+    bad_backend,
 );
 
 use crate::arena::Arena;
