@@ -292,6 +292,25 @@ pub(crate) enum Front {
     Nginx { keeps: bool },
     /// Our stream relay: passes bytes on, knows nothing of HTTP.
     Stream { rate_per_connection: Option<u64>, rate_total: Option<u64>, delay_us: u64 },
+    /// HAProxy before so many servers, which it takes in turn. They are one and the same; to the last of them a relay of our own passes
+    /// bytes on, at once or as slowly as is said.
+    Balancer { by: Balanced, servers: u32, last: LastServer },
+}
+
+/// What a balancer hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Balanced {
+    Connections,
+    Requests,
+}
+
+/// How slow the last server of a balancer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LastServer {
+    /// How much longer each request takes there.
+    pub(crate) longer_us: u64,
+    /// Bytes per second and connection.
+    pub(crate) rate: Option<u64>,
 }
 
 /// How the client finds the server.

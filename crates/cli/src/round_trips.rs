@@ -7,7 +7,7 @@ use duel_model::{Plan, TlsVersion, Variation, WorkloadPlan};
 use proptest::prelude::*;
 
 /// Command lines that use every option of a plan; their words have no spaces.
-pub(crate) const COMMAND_LINES: [&str; 31] = [
+pub(crate) const COMMAND_LINES: [&str; 32] = [
     "duel http://a.example/ http://b.example/f?x=1 --seed 7",
     "duel old=https://a.example/ new=https://b.example/ -c 8 -t 2 -d 90s --seed 1 --margin 5% --slot 250ms \
      --no-early-stop --no-keepalive -k --tls 1.3 --groups x25519 --ciphers TLS_AES_128_GCM_SHA256 --resumption",
@@ -37,6 +37,7 @@ pub(crate) const COMMAND_LINES: [&str; 31] = [
     "duel https://a.example/ http://b.example/ --http2 --no-keepalive --seed 1",
     "duel https://a.example/ http://b.example/ --http2 --h2-window 64k,1M --streams 2 --seed 1 --vary cookies=off,on",
     "duel run http://a.example/ --find-rate p99.9<50ms,errors<0.1% -d 90s",
+    "duel http://a.example/ http://b.example/ -c 8 --one-at-a-time --think 2ms",
     "duel run http://a.example/ --find-rate mean<2ms,rate>99% --rate 250 --deadline 1s",
     "duel http://a.example/ http://b.example/ --rate 100 --deadline 250ms --seed 3",
     "duel run openssl: --op sha256 --block 64 -d 1s",
@@ -169,7 +170,7 @@ fn variations() -> impl Strategy<Value = Variation> {
     let request = (of(any::<bool>()), coding, of(1..u64::MAX), of(Just("HEAD".to_owned())));
     // Of both families, for a plan may want one.
     let sources = of(prop_oneof![Just("127.0.0.2-127.0.0.9,::1"), Just("::1,10.0.0.7")]);
-    let settings = of(Just("on"));
+    let settings = (of(Just("on")), any::<bool>());
     let network = (of(1..200_u32), of(any::<bool>()), of(88..32_768_u16), sources);
     (tls, request, network, settings).prop_map(|(tls, request, network, settings)| {
         let (ciphers, groups, resumption, versions) = tls;
@@ -188,7 +189,8 @@ fn variations() -> impl Strategy<Value = Variation> {
             quick_ack,
             segment_bytes,
             sources: sources.map(|list: &str| list.split(',').map(|range| range.parse().unwrap()).collect()),
-            settings: settings.into_iter().map(|value| (DECOMPRESS.id(), value.to_owned())).collect(),
+            one_at_a_time: settings.1,
+            settings: settings.0.into_iter().map(|value| (DECOMPRESS.id(), value.to_owned())).collect(),
             twin: None,
         }
     })

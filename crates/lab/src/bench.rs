@@ -329,6 +329,7 @@ impl Bench {
             seed: self.seed ^ (u64::from(spec.turn.0) << 40) ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
             stages: if spec.back_to_back { Vec::new() } else { self.load.shape.stages.clone() },
             deadline_ns: self.load.shape.deadline_ns,
+            one_at_a_time: self.load.shape.one_at_a_time,
             polling_workers: self.polling_workers,
             polling_gives_way: self.load.busy_poll == BusyPoll::Auto,
         };

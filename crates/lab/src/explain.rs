@@ -257,6 +257,9 @@ impl Lab {
                 }
             }
         }
+        // Where connections have their turns one after the other, each has one op in that time.
+        let in_a_row = if plan.load.shape.one_at_a_time { u64::from(plan.lanes()) } else { 1 };
+        let round_ns = in_a_row * slowest_op_ns as Nanos;
         let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
         // Of one that is made once more, as much as the first time: its slots are as that had them, and there are more of them.
         let once_ns = if probe.takes_all { probe.budget_ns / duel_diagnose::LONGER } else { probe.budget_ns };
@@ -267,6 +270,7 @@ impl Lab {
             Some(rhythm)
                 if !by_whole.is_empty()
                     && !probe.reads_hosts
+                    && !probe.variation.one_at_a_time
                     && OPS_PER_SLOT * slowest_op_ns <= rhythm.turn_ns as f64 =>
             {
                 (rhythm.turns, rhythm.turn_ns * Nanos::from(rhythm.turns))
@@ -279,7 +283,7 @@ impl Lab {
                 let turns = slot.map(|(ops, slot_ns)| (turns_of(slot_ns, op_ns, ops, trials, bench.lanes()), slot_ns));
                 turns
                     .filter(|&(turns, _)| turns > 1)
-                    .unwrap_or_else(|| (1, probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns)))
+                    .unwrap_or_else(|| (1, probe_slot_ns(round_ns, affordable_ns, shortest_ns)))
             }
         };
         let schedule = BlockSchedule {
@@ -370,6 +374,7 @@ impl Site<'_> {
         let stands_still =
             |seen: &TargetObservation| seen.stalls.is_some_and(|stalls| stalls.share > self.plan.compare.margin);
         if probe.reads_hosts
+            || probe.variation.one_at_a_time
             || !work.takes_turns()
             || !self.known.by_whole().is_empty()
             || self.known.comparison.iter().any(stands_still)

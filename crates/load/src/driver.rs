@@ -1,6 +1,7 @@
 //! The one driver loop: wait until an op is due, start it, hear of its end, record it.
 
 use crate::clock::{monotonic_ns, sleeps, thread_cpu_ns, waited_for_cpu_ns};
+use crate::connections::Connections;
 use crate::idle::Idle;
 use crate::log::OpLog;
 use crate::pace::{Pace, Source};
@@ -42,6 +43,7 @@ pub(crate) struct Worker<W> {
     streams: usize,
     recorder: Recorder,
     stalls: Stalls,
+    connections: Connections,
     schema: &'static Schema,
     /// When the poller was last asked for all that is ready: what it did not tell of then was not.
     asked_ns: Nanos,
@@ -76,6 +78,7 @@ impl<W: Workload> Worker<W> {
             streams,
             recorder: Recorder::new(schema),
             stalls: Stalls::new(lanes),
+            connections: Connections::new(schema, lanes, streams),
             schema,
             asked_ns: 0,
             id,
@@ -105,6 +108,7 @@ impl<W: Workload> Worker<W> {
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
         self.stalls.begin(start_ns);
+        self.connections.begin();
         self.lanes.fill(Lane { free_since_ns: start_ns, ..Lane::default() });
         let mut pace = Pace::new(order, start_ns, self.id, Idle::all(self.lanes.len(), self.streams));
         let (sleeps_before, waited_before) = (sleeps(), waited_for_cpu_ns());
@@ -175,6 +179,7 @@ impl<W: Workload> Worker<W> {
             standstill: self.recorder.standstill,
             works_itself: self.works_itself,
             target_stalls: self.stalls.end(self.usual_op_ns()).filter(|_| !self.works_itself),
+            connections: self.connections.times(),
         };
         let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
@@ -285,7 +290,7 @@ impl<W: Workload> Worker<W> {
         let ended = self.free(pace, lane, op);
         let connection_failed = op.outcome.as_ref().is_err_and(|failure| failure.kind.means.is_unconnected());
         let next = (!connection_failed && pace.takes_next_at_once(now)).then(|| self.start(pace, lane, now, now));
-        self.recorder.op_ended(ended.due_ns, ended.start_ns, op);
+        self.record(lane, ended, op);
         match next {
             Some(Progress::Pending) => {}
             Some(Progress::Done(op)) => {
@@ -302,7 +307,13 @@ impl<W: Workload> Worker<W> {
     #[inline]
     fn record_end(&mut self, pace: &mut Pace, lane: LaneId, op: &OpEnd) {
         let ended = self.free(pace, lane, op);
+        self.record(lane, ended, op);
+    }
+
+    #[inline]
+    fn record(&mut self, lane: LaneId, ended: Lane, op: &OpEnd) {
         self.recorder.op_ended(ended.due_ns, ended.start_ns, op);
+        self.connections.op_ended(lane, ended.start_ns, op);
     }
 
     /// The op on `lane` has ended: the lane is free. Answers what it was while the op was under way.

@@ -5,6 +5,7 @@
 //! ([`driver`](self)); pacing, bound and protocol are parameters of it. What an op *is* comes in through [`Workload`].
 
 mod clock;
+mod connections;
 mod course;
 mod crew;
 mod driver;

@@ -7,6 +7,9 @@ use crate::pacing::Schedule;
 use crate::slot::SlotOrder;
 use crate::workload::{LaneId, WorkerId};
 use duel_model::{LoopKind, MILLISECOND_NS, Nanos};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -58,9 +61,36 @@ pub(crate) enum Source {
         later: BinaryHeap<Reverse<(Nanos, LaneId)>>,
         /// How many lanes may carry ops; `None`: all.
         crew: Option<Crew>,
+        /// Where one op is under way at a time: whose turn it is; `None`: all lanes go on by themselves.
+        rounds: Option<Rounds>,
     },
     /// A schedule makes ops due, idle lanes take them in turn.
     Open { schedule: Schedule, idle: Idle },
+}
+
+/// Rounds in which each lane that is ready has one op, one after the other.
+///
+/// Each round has an order of its own. A balancer that hands requests to its servers in turn would else hand all of a lane to the same one,
+/// and the lanes would seem to differ by their connections.
+pub(crate) struct Rounds {
+    /// Lanes that have not had their turn in the round under way.
+    left: usize,
+    random: Pcg64Mcg,
+}
+
+impl Rounds {
+    fn new(seed: u64, worker: WorkerId) -> Self {
+        Self { left: 0, random: Pcg64Mcg::seed_from_u64(seed ^ (u64::from(worker.number) << 48)) }
+    }
+
+    /// Puts whose turn it is to the front. Who has had its turn stands behind those that have not.
+    fn next(&mut self, ready: &mut VecDeque<LaneId>) {
+        if self.left == 0 {
+            ready.make_contiguous().shuffle(&mut self.random);
+            self.left = ready.len();
+        }
+        self.left = self.left.saturating_sub(1);
+    }
 }
 
 impl Pace {
@@ -75,10 +105,15 @@ impl Pace {
                     LaneCourse::new(&order.stages, start_ns, worker.number, worker.of),
                     idle.in_turn(),
                 )),
+                rounds: None,
             },
-            LoopKind::Closed { think_ns } => {
-                Source::Closed { think_ns, ready: idle.in_turn().into(), later: BinaryHeap::new(), crew: None }
-            }
+            LoopKind::Closed { think_ns } => Source::Closed {
+                think_ns,
+                ready: idle.in_turn().into(),
+                later: BinaryHeap::new(),
+                crew: None,
+                rounds: order.one_at_a_time.then(|| Rounds::new(order.seed, worker)),
+            },
             LoopKind::Open { rate_per_s, arrival } => Source::Open {
                 schedule: if order.stages.is_empty() {
                     Schedule::new(start_ns, rate_per_s, arrival, worker.number, worker.of, order.seed)
@@ -131,7 +166,11 @@ impl Pace {
         }
         match &mut self.source {
             Source::Closed { .. } if now >= self.end_ns => None,
-            Source::Closed { ready, later, crew, .. } => loop {
+            Source::Closed { rounds: Some(_), .. } if self.busy > 0 => None,
+            Source::Closed { ready, later, crew, rounds, .. } => loop {
+                if let Some(rounds) = rounds {
+                    rounds.next(ready);
+                }
                 if let Some(lane) = crew.as_mut().and_then(|crew| crew.called(now)) {
                     return Some((lane, now));
                 }
@@ -182,7 +221,9 @@ impl Pace {
     #[inline]
     pub(crate) fn takes_next_at_once(&self, now: Nanos) -> bool {
         // Where connections come and go, the queue decides.
-        matches!(self.source, Source::Closed { think_ns: 0, crew: None, .. }) && now < self.end_ns && self.ops_left > 0
+        matches!(self.source, Source::Closed { think_ns: 0, crew: None, rounds: None, .. })
+            && now < self.end_ns
+            && self.ops_left > 0
     }
 
     /// A lane is free for its next op.
@@ -256,6 +297,8 @@ impl Pace {
             return wake_ns;
         }
         match &self.source {
+            // Whoever has its turn ends it by an event.
+            Source::Closed { rounds: Some(_), .. } if self.busy > 0 => wake_ns,
             Source::Closed { ready, .. } if !ready.is_empty() && now < self.end_ns => now,
             Source::Closed { later, crew, .. } => {
                 let next_ns = later.peek().map(|&Reverse((due_ns, _))| due_ns).filter(|&due_ns| due_ns < self.end_ns);
@@ -267,5 +310,45 @@ impl Pace {
             }
             Source::Open { .. } => wake_ns,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lanes that had so many ops of a slot, one at a time, by round.
+    fn rounds_of(lanes: usize, rounds: usize, seed: u64) -> Vec<Vec<LaneId>> {
+        let closed = SlotOrder::of(LoopKind::Closed { think_ns: 0 }, MILLISECOND_NS);
+        let order = SlotOrder { duration_ns: Some(u64::MAX / 2), one_at_a_time: true, seed, ..closed };
+        let mut pace = Pace::new(&order, 0, WorkerId { number: 0, of: 1 }, Idle::all(lanes, 1));
+        let mut next = || {
+            let (lane, _) = pace.next_due(1).unwrap();
+            pace.busy = 1;
+            assert_eq!(pace.next_due(1), None, "another one is under way");
+            assert!(pace.left_ns(1) > 0, "until it ends there is nothing to do");
+            assert!(!pace.takes_next_at_once(1), "others have their turn");
+            pace.busy = 0;
+            pace.release(lane, 1);
+            lane
+        };
+        (0..rounds).map(|_| (0..lanes).map(|_| next()).collect()).collect()
+    }
+
+    #[test]
+    fn one_at_a_time_each_lane_has_its_turn_in_each_round_and_no_two_rounds_have_an_order_in_common() {
+        let rounds = rounds_of(8, 50, 7);
+        for round in &rounds {
+            let mut lanes = round.clone();
+            lanes.sort_unstable();
+            assert_eq!(lanes, (0..8).collect::<Vec<_>>());
+        }
+        // Whoever hands ops out to two servers in turn hands those of each lane to either.
+        for lane in 0..8 {
+            let is_odd = |round: &&Vec<LaneId>| round.iter().position(|other| *other == lane).unwrap() % 2 == 1;
+            let odd = rounds.iter().filter(is_odd).count();
+            assert!((10..=40).contains(&odd), "lane {lane}: {odd} of 50");
+        }
+        assert_ne!(rounds_of(8, 3, 7), rounds_of(8, 3, 8));
     }
 }

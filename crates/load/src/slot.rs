@@ -24,6 +24,8 @@ pub struct SlotOrder {
     pub stages: Vec<Stage>,
     /// Open loop: an op that could only start later than this after its due time is not sent.
     pub deadline_ns: Option<Nanos>,
+    /// Closed loop: each worker has one op under way at a time, on its lanes in turn.
+    pub one_at_a_time: bool,
     /// How many of the workers may stay awake for a while when they wait for answers; the others sleep at once.
     pub polling_workers: u32,
     /// They sleep for the rest of the slot where others want their CPUs.
@@ -43,6 +45,7 @@ impl SlotOrder {
             seed: 0,
             stages: Vec::new(),
             deadline_ns: None,
+            one_at_a_time: false,
             polling_workers: 0,
             polling_gives_way: true,
         }

@@ -134,6 +134,7 @@ impl Options {
             let promises: Vec<String> = search.promises.iter().map(ToString::to_string).collect();
             self.value("--find-rate", promises.join(","));
         }
+        self.flag("--one-at-a-time", load.shape.one_at_a_time);
         if let Some(ns) = load.shape.deadline_ns {
             self.value("--deadline", time(ns));
         }

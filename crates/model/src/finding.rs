@@ -146,6 +146,9 @@ pub struct TargetObservation {
     /// Times in which it stood still for all connections at once; `None` where that was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<TargetStalls>,
+    /// Whether its connections are alike; `None` where they are not told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_classes: Option<ConnectionClasses>,
     /// Share of ops that went over a connection used before.
     pub reused_share: Option<f64>,
     /// Share of new connections whose TLS session was resumed.
@@ -168,6 +171,38 @@ pub struct TargetStalls {
     pub share: f64,
     /// Half width of its 95 % interval, by how it scatters over slots.
     pub share_half: f64,
+}
+
+/// Connections to one target, and those among them that take longer than the others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionClasses {
+    /// Connections that were told apart.
+    pub of: u64,
+    /// Those among them that take longer; 0 where all are alike, as far as can be told.
+    pub slow: u64,
+    /// Median over the slow ones of the mean time of their ops, ns; 0 where there is none.
+    pub slow_ns: f64,
+    /// The same over all others.
+    pub others_ns: f64,
+    /// The chance that connections which are alike part as these do.
+    pub chance: f64,
+    /// By how much more the slow ones were waited for when they were made, ns; `None` where that is not known.
+    pub connects_longer_ns: Option<f64>,
+    /// Log of how many times as many ops there would be if the slow ones took as long as the others, all connections being busy.
+    pub worth_log: f64,
+    /// Half width of its 95 % interval, by how it scatters over slots; `None` where one slot tells none.
+    pub worth_log_half: Option<f64>,
+}
+
+impl ConnectionClasses {
+    /// Log of how many times as long an op takes on average as over a connection that is not slow, where each connection has as many.
+    pub fn mean_log(&self) -> f64 {
+        if self.slow == 0 {
+            return 0.0;
+        }
+        let share = self.slow as f64 / self.of.max(1) as f64;
+        (share * (self.slow_ns / self.others_ns - 1.0)).ln_1p()
+    }
 }
 
 /// A cause held against the evidence.

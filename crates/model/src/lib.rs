@@ -56,8 +56,8 @@ pub use experiment::{
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, PEER, Value, unit};
 pub use finding::{
-    AboutCause, Confidence, Evidence, Explanation, Finding, Layer, NotMade, Probe, ProbeOutcome, Stands,
-    TargetObservation, TargetStalls,
+    AboutCause, Confidence, ConnectionClasses, Evidence, Explanation, Finding, Layer, NotMade, Probe, ProbeOutcome,
+    Stands, TargetObservation, TargetStalls,
 };
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;
@@ -89,7 +89,9 @@ pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
 pub use shown::PlanSecrets;
-pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, Turn, WorkerAudit};
+pub use slot::{
+    ConnectionTimes, GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, Turn, WorkerAudit,
+};
 pub use text::{capitalized, sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{CopyPlan, CopySetting, TwinChange, TwinPlan, TwinReading};

@@ -20,6 +20,10 @@ pub struct LoadShape {
     /// begins, 0: where a closed loop says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
+    /// Closed loop: one op is under way at a time, whatever lanes there are. Each round of them has an order of its own, or whoever
+    /// hands ops out in turn would hand all of a lane to the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_at_a_time: bool,
 }
 
 impl LoadShape {

@@ -439,6 +439,7 @@ impl Texts for TargetObservation {
             scatter: _,
             slow_class: _,
             stalls: _,
+            connection_classes: _,
             reused_share: _,
             resumed_share: _,
             negotiated,

@@ -473,6 +473,65 @@ pub struct WorkerAudit {
     /// was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_stalls: Option<Standstill>,
+    /// What the first of its connections took, in their order; empty where connections are not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<ConnectionTimes>,
+}
+
+/// What the ops of one connection took. Those that made it are left out, for what they took is mostly that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionTimes {
+    /// Ops that ended well, in two halves that took turns: what one half shows of a connection can be held against the other.
+    pub ops: [u64; 2],
+    /// Their service times, ns.
+    pub sum_ns: [u64; 2],
+    /// How long connecting took when it was made, in this slot or before, without a handshake; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_ns: Option<Nanos>,
+    /// It was made in this slot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
+    /// It was lost, and another one took its place: nothing holds for either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_several: bool,
+}
+
+impl ConnectionTimes {
+    /// An op that made the connection, for which it waited so long.
+    pub fn connected(&mut self, connect_ns: Nanos) {
+        self.is_several |= self.is_new || self.ops != [0, 0];
+        self.connect_ns = Some(connect_ns);
+        self.is_new = true;
+    }
+
+    /// The same connection at the begin of the next slot, in which nothing went over it yet.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        Self { connect_ns: self.connect_ns, ..Self::default() }
+    }
+
+    /// An op went over it.
+    pub fn took(&mut self, service_ns: Nanos) {
+        let half = usize::from(self.ops[0] > self.ops[1]);
+        self.ops[half] += 1;
+        self.sum_ns[half] = self.sum_ns[half].saturating_add(service_ns);
+    }
+
+    /// Mean time of the ops of a half; `None` where it has none.
+    pub fn mean_ns(&self, half: usize) -> Option<f64> {
+        (self.ops[half] > 0).then(|| self.sum_ns[half] as f64 / self.ops[half] as f64)
+    }
+
+    /// Adds what went over the same lane later.
+    pub fn append(&mut self, later: &Self) {
+        self.is_several |= later.is_several || later.is_new && (self.is_new || self.ops != [0, 0]);
+        self.is_new |= later.is_new;
+        self.connect_ns = later.connect_ns.or(self.connect_ns);
+        for half in 0..2 {
+            self.ops[half] += later.ops[half];
+            self.sum_ns[half] = self.sum_ns[half].saturating_add(later.sum_ns[half]);
+        }
+    }
 }
 
 /// Times in which somebody did not run although it had to. Of a worker of the generator: its process was stopped, its machine was

@@ -67,6 +67,12 @@ impl WorkerAudit {
             mine.merge(&theirs);
             mine
         });
+        if self.connections.len() < later.connections.len() {
+            self.connections.resize_with(later.connections.len(), Default::default);
+        }
+        for (mine, theirs) in self.connections.iter_mut().zip(&later.connections) {
+            mine.append(theirs);
+        }
         // So many at most were silent in all turns.
         self.silent_lanes = self.silent_lanes.zip(later.silent_lanes).map(|(mine, theirs)| mine.min(theirs));
     }
@@ -75,7 +81,7 @@ impl WorkerAudit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Interval, SlotRole, Standstill, Tally};
+    use crate::{ConnectionTimes, Interval, SlotRole, Standstill, Tally};
 
     fn turn(offset_ns: Nanos, ok: u64) -> Slot {
         let worker = WorkerAudit {
@@ -93,6 +99,29 @@ mod tests {
             audit: GeneratorAudit { workers: vec![worker], ..GeneratorAudit::default() },
             ..Slot::empty(0, SlotRole::Measured)
         }
+    }
+
+    #[test]
+    fn a_connection_of_several_turns_is_the_same_one_unless_it_was_made_anew() {
+        let times = |ops: [u64; 2], connect_ns: Option<Nanos>| ConnectionTimes {
+            ops,
+            sum_ns: ops.map(|ops| 10 * ops),
+            connect_ns,
+            is_new: connect_ns.is_some(),
+            is_several: false,
+        };
+        let with = |offset_ns: Nanos, connections: [ConnectionTimes; 2]| {
+            let mut slot = turn(offset_ns, 1);
+            slot.audit.workers[0].connections = connections.to_vec();
+            slot
+        };
+        // The second one had no op in the first turn.
+        let mut slot = with(0, [times([2, 1], Some(7)), times([0, 0], None)]);
+        slot.append(with(200, [times([1, 1], None), times([1, 0], Some(9))]));
+        assert_eq!(slot.audit.workers[0].connections, [times([3, 2], Some(7)), times([1, 0], Some(9))]);
+        slot.append(with(400, [times([1, 1], None), times([1, 0], Some(9))]));
+        let is_several: Vec<bool> = slot.audit.workers[0].connections.iter().map(|seen| seen.is_several).collect();
+        assert_eq!(is_several, [false, true]);
     }
 
     #[test]

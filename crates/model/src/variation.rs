@@ -37,6 +37,9 @@ pub struct Variation {
     /// Local addresses that connections are made from, in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<AddressRange>>,
+    /// One op under way at a time, over all connections in turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_at_a_time: bool,
     /// Declared settings, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<Id, String>,
@@ -63,6 +66,7 @@ impl Plan {
             quick_ack,
             segment_bytes,
             sources,
+            one_at_a_time,
             settings,
             // Where requests go, and not what they are.
             twin: _,
@@ -84,6 +88,11 @@ impl Plan {
         if let Some(connections) = connections {
             plan.load.connections = connections;
             plan.load.threads = plan.load.threads.min(connections);
+        }
+        if one_at_a_time {
+            plan.load.shape.one_at_a_time = true;
+            // One at a time of each worker would be several.
+            plan.load.threads = 1;
         }
         if let WorkloadPlan::Http(http) = &mut plan.workload {
             // So many connections stand for so many requests at a time, where nothing is said of how many each carries.

@@ -23,6 +23,7 @@ mod bootstrap;
 mod budget;
 mod cache;
 mod check;
+mod connection_classes;
 mod contest;
 mod contrast;
 mod courses;

@@ -1,5 +1,6 @@
 //! What each target showed, merged over its slots.
 
+use crate::connection_classes::connection_classes;
 use crate::ratio::Ratio;
 use crate::slow_class::slow_class;
 use duel_model::{Id, Nanos, Profile, Scatter, Slot, Standstill, Tally, Target, TargetObservation, TargetStalls};
@@ -56,6 +57,7 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         scatter,
         slow_class: slow_class(slots, tally.told_service()),
         stalls: stalls(slots),
+        connection_classes: connection_classes(slots),
         reused_share: share(tally.reused, tally.started),
         resumed_share: share(tally.resumed, tally.connections),
         negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),

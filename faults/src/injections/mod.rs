@@ -70,6 +70,7 @@ causes!(
     slow_reads,
     lock_contention,
     pauses,
+    bad_backend,
 );
 
 use crate::arena::Arena;

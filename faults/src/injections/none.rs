@@ -1,6 +1,7 @@
 //! `none`: the same server twice. Whatever duel blames here, it is wrong.
 
 use super::*;
+use crate::twin::Balanced;
 
 pub(super) fn cases() -> Vec<Case> {
     [
@@ -14,6 +15,9 @@ pub(super) fn cases() -> Vec<Case> {
         upstream_no_keepalive::behind_nginx(Setup::of(Server::Apache)),
         slow_reads::on_a_disk(Setup::of(Server::Nginx).bytes(1_100_000).connections(4)),
         Setup::of(Server::Ruler).https().bytes(100_000),
+        bad_backend::balanced(Setup::of(Server::Nginx), Balanced::Connections, 3),
+        bad_backend::balanced(Setup::of(Server::Apache).https().bytes(20_000), Balanced::Connections, 2),
+        bad_backend::balanced(Setup::of(Server::Nginx), Balanced::Requests, 4),
         Setup::of(Server::Nginx).bytes(100_000).with("rtt20ms", |twin| twin.network.path = Path::round_trip_us(20_000)),
     ]
     .iter()

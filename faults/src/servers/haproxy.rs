@@ -3,7 +3,7 @@
 use super::certificates::Identity;
 use super::network::Place;
 use super::nginx::padding;
-use crate::twin::{Http, Tls, Versions};
+use crate::twin::{Balanced, Http, Tls, Versions};
 use std::fmt::Write;
 
 /// What the configuration needs to know.
@@ -70,6 +70,22 @@ pub(crate) fn config(site: &Site<'_>) -> String {
          frontend front\n{frontend}  default_backend behind\n\
          backend behind\n  server one {}{backend_tls}{requests}\n{for_usual}",
         site.backend
+    )
+}
+
+/// One that hands out connections, or requests, to these servers in turn. What is in a connection it does not look at, so TLS goes through.
+pub(crate) fn balancer(by: Balanced, listen: &[String], servers: &[String]) -> String {
+    let mode = match by {
+        Balanced::Connections => "tcp",
+        // A connection of its own to each server for each of ours.
+        Balanced::Requests => "http\n  option http-keep-alive\n  http-reuse always",
+    };
+    let binds: String = listen.iter().map(|listen| format!("  bind {listen} backlog 4096\n")).collect();
+    let servers: String =
+        servers.iter().enumerate().map(|(number, server)| format!("  server s{number} {server}\n")).collect();
+    format!(
+        "global\n  maxconn 4000\n  nbthread 1\ndefaults\n  mode {mode}\n  timeout connect 10s\n  timeout client 600s\n  \
+         timeout server 600s\nfrontend front\n{binds}  default_backend behind\nbackend behind\n  balance roundrobin\n{servers}"
     )
 }
 

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Where the server listens when something stands before it.
 pub(crate) const BEHIND_PORT: u16 = 8080;
+/// Where the relay to the last server of a balancer listens.
+const RELAY_PORT: u16 = 8082;
 /// Where the backend of [`Server::HaproxyNginx`] and [`Server::HaproxyRuler`] listens.
 const BACKEND_PORT: u16 = 8081;
 
@@ -33,6 +35,9 @@ impl Serve for Twin {
         let mut ports = vec![self.port()];
         if self.front.is_some() {
             ports.push(BEHIND_PORT);
+        }
+        if matches!(self.front, Some(Front::Balancer { .. })) {
+            ports.push(RELAY_PORT);
         }
         if matches!(self.server, Server::HaproxyNginx | Server::HaproxyRuler) {
             ports.push(BACKEND_PORT);
@@ -274,16 +279,31 @@ fn start_front(
             launch_nginx(up, "front", &site)
         }
         Front::Stream { rate_per_connection, rate_total, delay_us } => {
-            let mut launch = Launch::new(std::env::current_exe().context("where is this program?")?)
-                .args(["relay-stream", "--listen", &listen[0], "--to", &behind])
-                .args(["--delay-us", &delay_us.to_string()]);
-            if let Some(rate) = rate_per_connection {
-                launch = launch.args(["--rate-per-connection", &rate.to_string()]);
-            }
+            let mut launch = stream_relay(&listen[0], &behind, delay_us, rate_per_connection)?;
             if let Some(rate) = rate_total {
                 launch = launch.args(["--rate-total", &rate.to_string()]);
             }
             up.run("front", launch)
         }
+        Front::Balancer { by, servers, last } => {
+            let relay = format!("127.0.0.1:{RELAY_PORT}");
+            // It passes bytes on in either direction.
+            up.run("relay", stream_relay(&relay, &behind, last.longer_us / 2, last.rate)?)?;
+            let mut all = vec![behind; servers.saturating_sub(1) as usize];
+            all.push(relay);
+            let config = up.folder.path().join("front.cfg");
+            std::fs::write(&config, haproxy::balancer(by, listen, &all))?;
+            up.run("front", Launch::new("haproxy").args(["-db".as_ref(), "-f".as_ref(), config.as_os_str()]))
+        }
     }
+}
+
+fn stream_relay(listen: &str, to: &str, delay_us: u64, rate_per_connection: Option<u64>) -> anyhow::Result<Launch> {
+    let launch = Launch::new(std::env::current_exe().context("where is this program?")?)
+        .args(["relay-stream", "--listen", listen, "--to", to])
+        .args(["--delay-us", &delay_us.to_string()]);
+    Ok(match rate_per_connection {
+        Some(rate) => launch.args(["--rate-per-connection", &rate.to_string()]),
+        None => launch,
+    })
 }

@@ -4,7 +4,9 @@ use crate::load::LoadFlags;
 use crate::load::values::{positive, rates};
 use crate::outcome::Usage;
 use clap::Args;
-use duel_model::{Arrival, Bound, LoadPlan, LoopKind, Plan, Promise, SECOND_NS, SearchPlan, Stage, typed_duration};
+use duel_model::{
+    Arrival, Bound, LoadPlan, LoopKind, Plan, Promise, SECOND_NS, SearchPlan, Stage, Threads, typed_duration,
+};
 
 /// Time of a search that is not given: room for twelve attempts of 5 s.
 const SEARCH_NS: u64 = 60 * SECOND_NS;
@@ -30,6 +32,10 @@ pub(crate) struct ShapeFlags {
     /// and begins at --rate
     #[arg(long, value_name = "PROMISES", conflicts_with = "think")]
     pub(crate) find_rate: Option<String>,
+    /// Closed loop: one request under way at a time, over all connections to a target in turn: what differs is then the connections'
+    /// own, and not that they wait for each other
+    #[arg(long, conflicts_with_all = ["rate", "stages", "find_rate"])]
+    pub(crate) one_at_a_time: bool,
 }
 
 /// Gives the plan of a run on one target the shape that was asked for.
@@ -76,7 +82,22 @@ fn shape(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
     if let Some(typed) = &load.shape.find_rate {
         search(plan, typed, load)?;
     }
+    if load.shape.one_at_a_time {
+        one_at_a_time(plan, load)?;
+    }
     deadline(&mut plan.load, load)
+}
+
+fn one_at_a_time(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
+    if plan.schema().threads != Threads::OfDuel {
+        return Err(Usage("--one-at-a-time is about connections to web servers: here, -t 1 does one at a time".into()));
+    }
+    if load.threads.is_some() && plan.load.threads > 1 {
+        return Err(Usage("-t and --one-at-a-time: each thread would have a request under way".into()));
+    }
+    plan.load.threads = 1;
+    plan.load.shape.one_at_a_time = true;
+    Ok(())
 }
 
 fn search(plan: &mut Plan, typed: &str, load: &LoadFlags) -> Result<(), Usage> {

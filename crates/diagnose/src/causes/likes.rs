@@ -21,7 +21,7 @@ enum Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 35] = [
+static LIKES: [(&str, &str, Must); 36] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -35,6 +35,8 @@ static LIKES: [(&str, &str, Must); 35] = [
     // Those hold up one request and not another.
     ("app.pauses", "net.loss", Must::NotBeSeen),
     ("app.pauses", "http.sync-logging", Must::NotBeSeen),
+    // A connection that has lost packets sends slowly for a while.
+    ("http.bad-backend", "net.loss", Must::NotBeSeen),
     // Whoever hands on reads and writes each byte once more.
     ("http.no-sendfile", "net.extra-hop", Must::NotFit),
     // Those make kernel time as well: more of it for each call, or more calls that nobody counts.

@@ -1,8 +1,8 @@
 //! Probes that change how much load there is, and nothing else.
 
-use super::{Entry, FLIP, Kind, Load, refuse};
+use super::{Budget, Entry, FLIP, Kind, Load, refuse};
 use crate::case::Case;
-use duel_model::HttpPlan;
+use duel_model::{HttpPlan, Nanos, SECOND_NS};
 
 /// The same requests over one connection: phases without queueing.
 pub(crate) const ALONE: Kind = Kind::new(&Entry {
@@ -48,6 +48,33 @@ pub(crate) const CONNECTIONS: Kind = Kind::new(&Entry {
     },
     ..FLIP
 });
+
+/// Several connections, of which one at a time has a request under way: none waits for another, and whatever drifts hits all alike. What
+/// they differ by is where they lead.
+pub(crate) const IN_TURN: Kind = Kind::new(&Entry {
+    id: "one-at-a-time",
+    phrase: "with one request at a time, over several connections in turn",
+    question: "Do some connections take longer than others when none waits for another?",
+    load: Load::Plan,
+    possible: |_, case| {
+        let http = http(case)?;
+        refuse(!http.keepalive, "each request has a connection of its own")?;
+        refuse(http.streams() > 1, SHARED)
+    },
+    varies: |_, _, to| {
+        to.connections = Some(IN_TURN_CONNECTIONS);
+        to.one_at_a_time = true;
+    },
+    // Each connection is asked several times in each slot, and of slots there have to be some.
+    budget: Budget::AtLeast(IN_TURN_BUDGET_NS),
+    is_for_times: true,
+    ..FLIP
+});
+
+/// Of servers that take connections in turn, eight meet each of up to eight; of so many one parts from the others by chance in one slot of eight.
+const IN_TURN_CONNECTIONS: u32 = 8;
+/// As patient as a probe is at most: of two targets a slot takes 0.75 s, in which each of eight connections has four requests of 23 ms.
+const IN_TURN_BUDGET_NS: Nanos = 12 * SECOND_NS;
 
 /// So many streams of a kind of work that has streams, each with its own connection: how much flows over them.
 pub(crate) const STREAMS: Kind = Kind::new(&Entry {

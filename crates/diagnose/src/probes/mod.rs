@@ -9,7 +9,7 @@ mod settings;
 mod web;
 
 pub(crate) use copies::{COPY, copy_setting, copy_with};
-pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, STREAMS};
+pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, IN_TURN, STREAMS};
 pub(crate) use machines::{FILES, HOSTS, LENS, twin};
 pub(crate) use settings::{
     ASYNCHRONOUS, COMPRESSIBLE, DEEPER, FAR_BLOCK, FEW_ROWS, FEWER_DATAGRAMS, KEPT_SESSIONS, LARGER_BLOCK,

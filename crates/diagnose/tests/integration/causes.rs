@@ -1,6 +1,6 @@
 //! Each cause injected into a simulated world, at several strengths and sizes, as target and as baseline.
 
-use crate::world::{Dice, Server, World, named, open_loop, pair, world};
+use crate::world::{Dice, Server, SlowConnections, World, named, open_loop, pair, world};
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 use duel_diagnose::{Case, Step, catalogue, next};
 use duel_model::{
@@ -805,6 +805,9 @@ fn true_shares(world: &World, finding: &Finding) -> [f64; 2] {
         "net.rate-cap" => cured.cap = other.cap,
         "http.version" => cured.http2 = other.http2,
         "http.h2-streams" => cured.max_streams = other.max_streams,
+        "http.bad-backend" if sick.slow_connections.is_some_and(|slow| !slow.only_under_load) => {
+            cured.slow_connections = None;
+        }
         // Nothing else is wrong with a server of these worlds: to accuse it is false.
         _ => return [0.0; 2],
     }
@@ -869,6 +872,36 @@ fn random_world_of_streams(seed: u64, noise: f64) -> World {
         }
     }
     world
+}
+
+/// A random world in which some connections to one side, or to both, may take longer than others.
+fn random_world_of_slow_connections(seed: u64, noise: f64) -> World {
+    let mut world = random_world(seed, noise);
+    let mut dice = Dice(seed ^ 0xbb);
+    world.http().keepalive = true;
+    world.plan.load.connections = world.plan.load.connections.max(8);
+    world.budget_ns = 3_600 * SECOND_NS;
+    let has_many_cores = dice.chance(0.7);
+    for server in &mut world.servers {
+        if has_many_cores {
+            server.cores = 1e3;
+        }
+        if dice.chance(0.5) {
+            let slow = SlowConnections::of(dice.between(0.05, 0.9), dice.between(10e3, 50e6));
+            let is_way = dice.chance(0.2);
+            server.slow_connections = Some(SlowConnections {
+                connects_longer_ns: if is_way { slow.longer_ns } else { 0.0 },
+                only_under_load: !is_way && dice.chance(0.3),
+                ..slow
+            });
+        }
+    }
+    world
+}
+
+#[test]
+fn in_random_worlds_of_slow_connections_no_backend_is_accused_wrongly() {
+    assert_no_one_is_accused_wrongly(random_world_of_slow_connections, |cause| cause == "http.bad-backend", 150);
 }
 
 /// A random world of close servers with quick requests and keys that are equally dear: connecting anew makes gaps of 5x

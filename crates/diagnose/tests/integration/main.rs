@@ -8,6 +8,7 @@
     reason = "helpers of tests may panic, and are seen by tests only"
 )]
 
+mod bad_backend;
 mod below;
 mod causes;
 mod client_limit;

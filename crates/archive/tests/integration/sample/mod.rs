@@ -191,6 +191,16 @@ pub fn slot(index: u32) -> Slot {
         works_itself: true,
         standstill: Standstill { count: 1, total_ns: 61_000_000, longest_ns: 61_000_000 },
         target_stalls: Some(Standstill { count: 2, total_ns: 90_000_000, longest_ns: 60_000_000 }),
+        connections: vec![
+            ConnectionTimes {
+                ops: [3, 2],
+                sum_ns: [1_234_567, 987_654],
+                connect_ns: Some(81_000),
+                is_new: true,
+                is_several: false,
+            },
+            ConnectionTimes { is_several: true, ..ConnectionTimes::default() },
+        ],
     };
     let interval = |random: &mut Random| Interval {
         ok: 400 + random.next() % 200,

@@ -13,4 +13,5 @@ causes! {
     pauses,
     upstream_no_keepalive,
     slow_upstream,
+    bad_backend,
 }

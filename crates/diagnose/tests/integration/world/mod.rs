@@ -9,10 +9,10 @@ use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::web::settings::H2_WINDOW;
 use duel_model::{
-    AddressRange, Arrival, Body, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand,
-    HttpPlan, LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade, PairVerdict, Phase, Plan, Probe,
-    ProbeOutcome, SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls, TlsVersion, TwinReading, Variation,
-    Verdict, WorkloadPlan, web,
+    AddressRange, Arrival, Body, Bound, Call, ComparePlan, ConnectionClasses, Doubt, DoubtId, Explanation, Facts,
+    Finding, HostDemand, HttpPlan, LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade,
+    PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls,
+    TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -141,7 +141,55 @@ pub struct Server {
     pub pauses: f64,
     /// The share in which it is seen to, where something else stops it.
     pub seems_to_pause: f64,
+    /// Some of its connections are slower than the others.
+    pub slow_connections: Option<SlowConnections>,
     pub net: network::Net,
+}
+
+/// A share of a server's connections whose requests take longer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowConnections {
+    pub share: f64,
+    pub longer_ns: f64,
+    /// How much longer connecting takes for them.
+    pub connects_longer_ns: f64,
+    /// They wait for each other: with one request at a time they are like the others.
+    pub only_under_load: bool,
+}
+
+impl SlowConnections {
+    /// Behind one of several servers.
+    pub fn of(share: f64, longer_ns: f64) -> Self {
+        Self { share, longer_ns, connects_longer_ns: 0.0, only_under_load: false }
+    }
+
+    /// How much longer an op takes on average, where the others take `ns`.
+    fn mean_longer_ns(&self, ns: f64, connections: f64, one_at_a_time: bool) -> f64 {
+        match () {
+            () if self.only_under_load && (one_at_a_time || connections == 1.0) => 0.0,
+            // Each has as many of them.
+            () if one_at_a_time || connections == 1.0 => self.share * self.longer_ns,
+            // The longer they take the fewer there are.
+            () => 1.0 / ((1.0 - self.share) / ns + self.share / (ns + self.longer_ns)) - ns,
+        }
+    }
+
+    /// What is seen of so many connections; with four and more they are told apart.
+    fn seen(&self, others_ns: f64, one_at_a_time: bool) -> ConnectionClasses {
+        let of = 96;
+        let differs = !(self.only_under_load && one_at_a_time);
+        let worth_log = -(1.0 - self.share + self.share * others_ns / (others_ns + self.longer_ns)).ln();
+        ConnectionClasses {
+            of,
+            slow: if differs { (self.share * of as f64).round() as u64 } else { 0 },
+            slow_ns: if differs { others_ns + self.longer_ns } else { 0.0 },
+            others_ns,
+            chance: if differs { 1e-12 } else { 0.5 },
+            connects_longer_ns: differs.then_some(self.connects_longer_ns),
+            worth_log: if differs { worth_log } else { 0.0 },
+            worth_log_half: Some(if differs { 0.1 * worth_log } else { 0.0 }),
+        }
+    }
 }
 
 impl Default for Server {
@@ -210,6 +258,7 @@ impl Default for Server {
             http1_program: None,
             pauses: 0.0,
             seems_to_pause: 0.0,
+            slow_connections: None,
             net: network::Net::default(),
         }
     }
@@ -336,6 +385,8 @@ impl Dice {
 /// One server under one treatment.
 pub struct Shown {
     pub alone_ns: f64,
+    /// The same over a connection that is none of the slow ones.
+    others_ns: f64,
     pub rate: f64,
     pub service: f64,
     /// CPUs that the server would use without a quota.
@@ -480,13 +531,18 @@ impl World {
         phases.push((phase::RECEIVE, capped.max(window.map_or(0.0, |window| leave_ns(bytes, window)))));
         server.net.delay(server, &mut phases, bytes, new, variation);
         server.net.stall(&mut phases, connections, variation);
+        let others_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
+        if let Some(slow) = server.slow_connections {
+            phases.push((phase::WAIT, slow.mean_longer_ns(others_ns, connections, variation.one_at_a_time)));
+        }
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
         let user_ns = server.cpu * (handshake + fixed / 2.0 + sent * encrypting);
         let system_ns = server.cpu * (fixed / 2.0 + server.kernel + sent * server.per_byte)
             + server.net.work_ns(new, bytes, variation);
         let busy_ns = user_ns + system_ns;
         let streams = server.max_streams.filter(|_| http2).map_or(1e9, f64::from).min(server.streams_at_a_time);
-        let places = connections.min(server.places).min(f64::from(varied.load.connections) * streams);
+        let under_way = if variation.one_at_a_time { 1.0 } else { connections };
+        let places = under_way.min(server.places).min(f64::from(varied.load.connections) * streams);
         // A server, who runs on its behalf, and who asks it take turns on its CPUs.
         let cpus = server.cores - server.others - server.stolen;
         let takes_ns = busy_ns * (1.0 + server.crowded);
@@ -515,6 +571,7 @@ impl World {
         let reused = if new { 0.0 } else { 0.97 - share_new };
         Shown {
             alone_ns,
+            others_ns,
             rate,
             service,
             wants_cpus,
@@ -597,6 +654,12 @@ impl World {
                 others_ns: shown.service as Nanos,
                 adds_ns: share * longer_ns,
                 adds_half_ns: 0.1 * share * longer_ns,
+            }),
+            connection_classes: (connections >= 4.0 && !http2 && !shown.new).then(|| {
+                let slow = server
+                    .slow_connections
+                    .unwrap_or(SlowConnections { only_under_load: true, ..SlowConnections::of(0.0, 0.0) });
+                slow.seen(shown.others_ns, variation.one_at_a_time || server.slow_connections.is_none())
             }),
             stalls: Some(stalls(self.stands_still(server, &shown, variation))),
             ..TargetObservation::default()
