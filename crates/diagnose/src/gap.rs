@@ -127,7 +127,7 @@ impl<'a> Gap<'a> {
             Call::Faster => (0, index),
             Call::Equivalent | Call::Unknown => return None,
         };
-        let connections = (!case.is_open_loop()).then_some(case.plan.lanes());
+        let connections = (!case.is_open_loop()).then_some(case.plan.ops_at_a_time());
         let seen = |index: usize| case.comparison.get(index);
         let comparison = View::new("comparison", None, pair, slow == 0, seen(slow)?, seen(fast)?, connections)?;
         let mut gap = Self {
@@ -277,7 +277,7 @@ impl<'a> Gap<'a> {
         });
         // Requests at a time, where a connection carries several.
         let connections = match self.case.http() {
-            Some(_) => self.case.plan.varied(&outcome.probe.variation).lanes(),
+            Some(_) => self.case.plan.varied(&outcome.probe.variation).ops_at_a_time(),
             None => outcome.probe.variation.connections.unwrap_or(self.case.plan.lanes()),
         };
         let view = pair.and_then(|pair| {

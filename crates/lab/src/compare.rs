@@ -128,7 +128,9 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
 /// Whether there are pairs enough for a verdict where each block has connections of its own. These carry one op each before anything is
 /// measured, of all targets one after the other, and a slot takes up to an op longer than it is meant to.
 fn leaves_pairs_to_renew(slot_ns: Nanos, op_ns: Nanos, left_ns: Nanos, plan: &Plan) -> bool {
-    let block_ns = plan.targets.len() as u64 * (op_ns + 2 * (slot_ns + op_ns));
+    // Where one op is under way at a time, new lanes have theirs one after the other.
+    let first_ops_ns = u64::from(plan.lanes() / plan.ops_at_a_time()) * op_ns;
+    let block_ns = plan.targets.len() as u64 * (first_ops_ns + 2 * (slot_ns + op_ns));
     2 * (left_ns / block_ns.max(1)) >= u64::from(plan.compare.min_pairs)
 }
 

@@ -257,9 +257,6 @@ impl Lab {
                 }
             }
         }
-        // Where connections have their turns one after the other, each has one op in that time.
-        let in_a_row = if plan.load.shape.one_at_a_time { u64::from(plan.lanes()) } else { 1 };
-        let round_ns = in_a_row * slowest_op_ns as Nanos;
         let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
         // Of one that is made once more, as much as the first time: its slots are as that had them, and there are more of them.
         let once_ns = if probe.takes_all { probe.budget_ns / duel_diagnose::LONGER } else { probe.budget_ns };
@@ -283,7 +280,15 @@ impl Lab {
                 let turns = slot.map(|(ops, slot_ns)| (turns_of(slot_ns, op_ns, ops, trials, bench.lanes()), slot_ns));
                 turns
                     .filter(|&(turns, _)| turns > 1)
-                    .unwrap_or_else(|| (1, probe_slot_ns(round_ns, affordable_ns, shortest_ns)))
+                    .unwrap_or_else(|| {
+                        let op_ns = slowest_op_ns as Nanos;
+                        let slot_ns = if probe.variation.one_at_a_time {
+                            rounds_ns(op_ns, plan.lanes(), affordable_ns, shortest_ns)
+                        } else {
+                            probe_slot_ns(op_ns, affordable_ns, shortest_ns)
+                        };
+                        (1, slot_ns)
+                    })
             }
         };
         let schedule = BlockSchedule {
@@ -324,6 +329,13 @@ fn probe_slot_ns(op_ns: Nanos, affordable_ns: Nanos, shortest_ns: Nanos) -> Nano
     let slot_ns =
         if 2 * op_ns > affordable_ns { affordable_ns.saturating_sub(op_ns) } else { some_ops_ns.min(affordable_ns) };
     slot_ns.max(shortest_ns)
+}
+
+/// How long a slot is in which lanes have one op at a time, in turn: some for each of them, to tell lanes apart by halves of their
+/// ops; and as many as can be afforded where that is more. One op is waited for at its end, however many lanes there are.
+fn rounds_ns(op_ns: Nanos, lanes: u32, affordable_ns: Nanos, shortest_ns: Nanos) -> Nanos {
+    const ROUNDS: Nanos = 4;
+    (ROUNDS * u64::from(lanes) * op_ns).min(affordable_ns).max(shortest_ns)
 }
 
 /// What the comparison reached when it asked for a target.
@@ -591,6 +603,13 @@ impl Clock {
 mod tests {
     use super::*;
     use duel_model::Known;
+
+    #[test]
+    fn slots_in_which_lanes_take_turns_hold_several_rounds_as_long_as_that_can_be_afforded() {
+        let [affordable_ns, shortest_ns] = [750, 60].map(|ms| ms * MILLISECOND_NS);
+        let slot_ms = |op_ms: Nanos| rounds_ns(op_ms * MILLISECOND_NS, 8, affordable_ns, shortest_ns) / MILLISECOND_NS;
+        assert_eq!([1, 10, 48, 500].map(slot_ms), [60, 320, 750, 750]);
+    }
 
     /// Of two targets, one hundred times as fast as the other: six pairs are the fewest that give an interval.
     #[test]

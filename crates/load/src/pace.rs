@@ -83,9 +83,13 @@ impl Rounds {
         Self { left: 0, random: Pcg64Mcg::seed_from_u64(seed ^ (u64::from(worker.number) << 48)) }
     }
 
-    /// Puts whose turn it is to the front. Who has had its turn stands behind those that have not.
-    fn next(&mut self, ready: &mut VecDeque<LaneId>) {
+    /// Puts whose turn it is to the front. Who has had its turn stands behind those that have not. A round begins with all whose pause
+    /// after a failed connect is over by `now`.
+    fn next(&mut self, ready: &mut VecDeque<LaneId>, later: &mut BinaryHeap<Reverse<(Nanos, LaneId)>>, now: Nanos) {
         if self.left == 0 {
+            while later.peek().is_some_and(|&Reverse((due_ns, _))| due_ns <= now) {
+                ready.extend(later.pop().map(|Reverse((_, lane))| lane));
+            }
             ready.make_contiguous().shuffle(&mut self.random);
             self.left = ready.len();
         }
@@ -169,7 +173,7 @@ impl Pace {
             Source::Closed { rounds: Some(_), .. } if self.busy > 0 => None,
             Source::Closed { ready, later, crew, rounds, .. } => loop {
                 if let Some(rounds) = rounds {
-                    rounds.next(ready);
+                    rounds.next(ready, later, now);
                 }
                 if let Some(lane) = crew.as_mut().and_then(|crew| crew.called(now)) {
                     return Some((lane, now));
@@ -258,11 +262,13 @@ impl Pace {
         matches!(self.source, Source::Open { .. })
     }
 
-    /// Lanes that would go on in a longer slot, where that are not all.
+    /// Lanes that would be at work in a longer slot at any time, where that are not all.
     #[inline]
     pub(crate) fn lanes_at_work(&self) -> Option<usize> {
         match &self.source {
             Source::Closed { crew: Some(crew), .. } => Some(crew.active),
+            // All others wait for the one that has its turn.
+            Source::Closed { rounds: Some(_), .. } => Some(1),
             _ => None,
         }
     }
@@ -317,22 +323,45 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// The lanes that had so many ops of a slot, one at a time, by round.
-    fn rounds_of(lanes: usize, rounds: usize, seed: u64) -> Vec<Vec<LaneId>> {
+    /// A slot without end in which so many lanes have one op under way at a time.
+    fn rounds(lanes: usize, seed: u64) -> Pace {
         let closed = SlotOrder::of(LoopKind::Closed { think_ns: 0 }, MILLISECOND_NS);
         let order = SlotOrder { duration_ns: Some(u64::MAX / 2), one_at_a_time: true, seed, ..closed };
-        let mut pace = Pace::new(&order, 0, WorkerId { number: 0, of: 1 }, Idle::all(lanes, 1));
+        Pace::new(&order, 0, WorkerId { number: 0, of: 1 }, Idle::all(lanes, 1))
+    }
+
+    /// The lanes that had so many ops of a slot, one at a time, by round.
+    fn rounds_of(lanes: usize, count: usize, seed: u64) -> Vec<Vec<LaneId>> {
+        let mut pace = rounds(lanes, seed);
         let mut next = || {
             let (lane, _) = pace.next_due(1).unwrap();
             pace.busy = 1;
             assert_eq!(pace.next_due(1), None, "another one is under way");
             assert!(pace.left_ns(1) > 0, "until it ends there is nothing to do");
             assert!(!pace.takes_next_at_once(1), "others have their turn");
+            assert_eq!(pace.lanes_at_work(), Some(1));
             pace.busy = 0;
             pace.release(lane, 1);
             lane
         };
-        (0..rounds).map(|_| (0..lanes).map(|_| next()).collect()).collect()
+        (0..count).map(|_| (0..lanes).map(|_| next()).collect()).collect()
+    }
+
+    #[test]
+    fn a_lane_that_could_not_connect_has_its_turn_again_once_its_pause_is_over() {
+        let mut pace = rounds(3, 5);
+        let (failed, _) = pace.next_due(1).unwrap();
+        pace.pause(failed, 1);
+        let mut round = |now| {
+            let mut lanes: Vec<LaneId> = Vec::new();
+            while let Some((lane, _)) = pace.next_due(now).filter(|(lane, _)| !lanes.contains(lane)) {
+                lanes.push(lane);
+                pace.release(lane, now);
+            }
+            lanes
+        };
+        assert!(!round(2).contains(&failed), "it pauses");
+        assert!(round(2 + PAUSE_AFTER_FAILED_CONNECT_NS).contains(&failed));
     }
 
     #[test]

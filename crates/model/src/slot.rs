@@ -527,9 +527,11 @@ impl ConnectionTimes {
         self.is_several |= later.is_several || later.is_new && (self.is_new || self.ops != [0, 0]);
         self.is_new |= later.is_new;
         self.connect_ns = later.connect_ns.or(self.connect_ns);
+        // Each turn begins with its first half. The halves take turns over all of them.
+        let swapped = usize::from(self.ops[0] > self.ops[1]);
         for half in 0..2 {
-            self.ops[half] += later.ops[half];
-            self.sum_ns[half] = self.sum_ns[half].saturating_add(later.sum_ns[half]);
+            self.ops[half ^ swapped] += later.ops[half];
+            self.sum_ns[half ^ swapped] = self.sum_ns[half ^ swapped].saturating_add(later.sum_ns[half]);
         }
     }
 }

@@ -120,6 +120,10 @@ mod tests {
         slot.append(with(200, [times([1, 1], None), times([1, 0], Some(9))]));
         assert_eq!(slot.audit.workers[0].connections, [times([3, 2], Some(7)), times([1, 0], Some(9))]);
         slot.append(with(400, [times([1, 1], None), times([1, 0], Some(9))]));
+        // The first ops of all turns are not all in one half.
+        let mut one_op_each = times([1, 0], None);
+        one_op_each.append(&times([1, 0], None));
+        assert_eq!((one_op_each.ops, one_op_each.sum_ns), ([1, 1], [10, 10]));
         let is_several: Vec<bool> = slot.audit.workers[0].connections.iter().map(|seen| seen.is_several).collect();
         assert_eq!(is_several, [false, true]);
     }

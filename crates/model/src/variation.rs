@@ -72,6 +72,8 @@ impl Plan {
             twin: _,
         } = variation.clone();
         let mut plan = self.clone();
+        // Who asks for so many connections wants them at work.
+        plan.load.shape.one_at_a_time &= connections.is_none();
         let says_both = connections.is_some() && settings.contains_key(&STREAMS.id());
         for (id, value) in settings {
             if let Some(param) = plan.schema().param(id.name()) {

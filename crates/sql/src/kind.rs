@@ -617,8 +617,8 @@ fn check_tables(database: &mut Database, kind: &KindPlan, address: &str, stop: &
                 format!("table {name} has no index on k; this makes it: {}", command(" --go-on"))
             }
             Standing::Keyless => format!(
-                "table {name} has no primary key, which all statements go by; `ALTER TABLE {name} ADD PRIMARY KEY (id)` makes it, or \
-                 this all tables anew: {}",
+                "table {name} has no primary key, which all statements go by; `ALTER TABLE {name} ADD PRIMARY KEY (id)` makes it where \
+                 the server has that, and this makes all tables anew: {}",
                 command(" --anew")
             ),
             Standing::Other(columns) => format!(

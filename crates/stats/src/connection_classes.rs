@@ -14,7 +14,9 @@ const LEVEL: f64 = 0.005;
 /// In each slot the connections are parted where the means of one half of their ops leave the widest gap. Then the other half is asked: do
 /// all of the upper ones lie above all of the lower ones there, too? If the connections are alike, its order is as good as any other,
 /// and so it does with a chance of 1 in the number of ways to choose the upper ones. That holds whatever the distribution of times is and
-/// however it changes within the slot: nothing but the order is looked at, and both halves of all connections take turns. Slots are
+/// however it changes within the slot: nothing but the order is looked at, and both halves of all connections take turns. It holds only
+/// where nothing else keeps connections in an order: with one op at a time, in an order that is drawn anew. Under load alike connections may
+/// keep their places in a queue for a slot, and seem to differ. Slots are
 /// independent, for each has connections of its own, or times of its own. How many of them part is held against how many would by chance.
 pub(crate) fn connection_classes(slots: &[&Slot]) -> Option<ConnectionClasses> {
     let slots: Vec<Vec<ConnectionTimes>> =

@@ -29,8 +29,8 @@ pub(crate) struct Side<'a> {
     pub silent_lanes: Option<u32>,
     /// What was negotiated in the last slot that tells.
     pub negotiated: Option<&'a Facts>,
-    /// Ops that can be under way at a time.
-    lanes: f64,
+    /// Ops that are under way at a time.
+    at_a_time: f64,
     load: &'a LoadPlan,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Side<'a> {
             elapsed: (own.iter().map(|slot| slot.elapsed_ns).fold(0, u64::saturating_add), own.len() as u64),
             silent_lanes: own.iter().filter_map(|slot| silent_lanes(slot)).max(),
             negotiated: own.iter().rev().find_map(|slot| slot.negotiated.as_ref()),
-            lanes,
+            at_a_time: f64::from(plan.ops_at_a_time()),
             load: &plan.load,
         }
     }
@@ -98,7 +98,7 @@ impl<'a> Side<'a> {
             return 0.0;
         }
         let further_ns = self.tally.in_flight as f64 * self.load.op_timeout_ns as f64;
-        (further_ns / self.lanes / elapsed_ns as f64).ln_1p()
+        (further_ns / self.at_a_time / elapsed_ns as f64).ln_1p()
     }
 
     /// Ops that were given up at the end of their slots as a share of those started.

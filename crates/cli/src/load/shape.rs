@@ -34,7 +34,7 @@ pub(crate) struct ShapeFlags {
     pub(crate) find_rate: Option<String>,
     /// Closed loop: one request under way at a time, over all connections to a target in turn: what differs is then the connections'
     /// own, and not that they wait for each other
-    #[arg(long, conflicts_with_all = ["rate", "stages", "find_rate"])]
+    #[arg(long, conflicts_with_all = ["rate", "stages", "find_rate", "think"])]
     pub(crate) one_at_a_time: bool,
 }
 

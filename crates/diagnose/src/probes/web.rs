@@ -225,9 +225,8 @@ pub(crate) const MORE_CONNECTIONS: Kind = Kind::new(&Entry {
     possible: |_, case| streams(case).map(|_| ()),
     varies: |_, case, to| {
         let streams = streams(case);
-        let times = streams.as_ref().map_or(1, |streams| streams.asked / streams.divisor);
-        let connections = case.plan.load.connections.saturating_mul(times);
-        share_connections(to, connections, streams.map(|streams| streams.divisor));
+        let connections = streams.as_ref().map_or(1, |streams| case.plan.lanes() / streams.each);
+        share_connections(to, connections, streams.map(|streams| streams.each));
     },
     ..STREAMS_OF_ONE
 });
@@ -236,13 +235,14 @@ pub(crate) const MORE_CONNECTIONS: Kind = Kind::new(&Entry {
 const STREAMS_OF_ONE: Entry = Entry { load: Load::Plan, ..FLIP };
 
 /// Requests at a time on a connection.
+/// Where the targets take so many, there are at most so many times as many connections as it takes.
+const MOST_CONNECTIONS_FOR_ONE: u32 = 4;
+
 struct Streams {
-    /// As many as the plan sends.
-    asked: u32,
     /// As many as the target takes that takes the fewest.
     fewest: u32,
-    /// The most of which as many connections carry exactly what the plan sends, and which each target takes.
-    divisor: u32,
+    /// The most that each target takes and of which some number of connections carries exactly as many as the plan sends.
+    each: u32,
 }
 
 /// Where a target takes fewer requests at a time on a connection than the plan sends.
@@ -254,9 +254,14 @@ fn streams(case: &Case<'_>) -> Result<Streams, String> {
         all.and_then(|all| all.into_iter().min()).ok_or("how many requests a connection takes is not known")?;
     let fewest = u32::try_from(fewest).unwrap_or(u32::MAX);
     refuse(fewest >= asked, "all targets take as many requests at a time on a connection as the plan sends")?;
-    let divisor =
-        (1..=fewest).rev().find(|few| asked.is_multiple_of(*few)).ok_or("a target takes no request at all")?;
-    Ok(Streams { asked, fewest, divisor })
+    let all = case.plan.lanes();
+    let each = (1..=fewest).rev().find(|few| all.is_multiple_of(*few)).ok_or("a target takes no request at all")?;
+    // Connections with hardly any requests are another load, and many of them a burden.
+    refuse(
+        MOST_CONNECTIONS_FOR_ONE * each < fewest,
+        "no number of connections carries exactly as many requests, but one that is far larger",
+    )?;
+    Ok(Streams { fewest, each })
 }
 
 fn share_connections(to: &mut Variation, connections: u32, streams: Result<u32, String>) {

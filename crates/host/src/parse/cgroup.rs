@@ -34,10 +34,13 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
             ("cgroup.least_cpu_weight", limits.cpu_weight.map(|weight| format!("{weight:.1}"))),
             ("cgroup.io_limits", io),
         ] {
+            let is_weight = key == "cgroup.least_cpu_weight";
             match (limit, hidden) {
+                // A limit holds wherever it is found. The least weight may be that of a group that is not seen.
+                (Some(_), Some(why)) if is_weight => sheet.unavailable(key, why),
                 (Some(limit), _) => sheet.set(key, limit),
                 // Nobody has told the group's processes apart from others.
-                (None, None) if key == "cgroup.least_cpu_weight" => sheet.set(key, "100.0"),
+                (None, None) if is_weight => sheet.set(key, "100.0"),
                 (None, None) => sheet.set(key, "none"),
                 (None, Some(why)) => sheet.unavailable(key, why),
             }
@@ -327,7 +330,9 @@ mod tests {
         let little = "/sys/fs/cgroup/cpu/cpu.shares:1024\n/sys/fs/cgroup/cpu/a/cpu.shares:2\n";
         assert_eq!(weight("2:cpu:/a\n1:memory:/\n", little).as_deref(), Some("0.2"));
         assert_eq!(weight("2:cpu:/\n1:memory:/\n", "/sys/fs/cgroup/cpu/cpu.shares:1024\n").as_deref(), Some("100.0"));
-        assert_eq!(weight("0::/x\nnamespace cgroup:[4026532700]\n", ""), None, "within a container");
+        for seen in ["", "/sys/fs/cgroup/x/cpu.weight:100\n"] {
+            assert_eq!(weight("0::/x\nnamespace cgroup:[4026532700]\n", seen), None, "within a container");
+        }
     }
 
     #[test]

@@ -26,6 +26,10 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: true,
 };
 
+/// Of what others run on the slow side's CPUs, how much they have to run on the fast side's. Beside a busy server with equal rights a
+/// neighbour has half of a CPU, and nearly all of it beside one that it goes before; beside two threads of a server it has a third.
+const LEAST_BESIDE: f64 = 0.25;
+
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
@@ -68,6 +72,14 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             "{}; but others were not seen to run beside both without load: where nobody else wants a CPU, a priority \
              changes nothing",
             fact.text
+        );
+        return Err(open(text));
+    }
+    // Those that run without load may run on other CPUs of the machine.
+    if of_fast.others < LEAST_BESIDE * of_slow.others {
+        let text = format!(
+            "{}; {}; but others run less on {fast}'s CPUs: with equal rights {slow} would have lost some of it, too",
+            fact.text, counted.text
         );
         return Err(open(text));
     }

@@ -14,6 +14,7 @@
 //! * a balancer that hands out requests in turn, and connections that have theirs in turn: each round of connections has an order of
 //!   its own;
 //! * a longer way for some connections: it makes connecting longer by as much as a request;
+//! * a way that is as long for some connections and thinner, which only responses of a kilobyte and more would show: possible at most;
 //! * a connection that sends slowly since it has lost packets.
 //!
 //! Under load it is worth what it takes away from the rate, if nothing else holds the others up: where they wait for a CPU that all share, they
@@ -25,7 +26,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::causes::likes;
 use crate::gap::{Flip, Gap, Look, View, percent};
-use crate::probes::IN_TURN;
+use crate::probes::{IN_TURN, SMALLEST_SWEEP_BYTES};
 use duel_model::{Confidence, ConnectionClasses, format_duration_ns};
 use duel_stats::Estimate;
 
@@ -34,7 +35,7 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "of several servers, or workers, behind one name or balancer one is slow: some connections take longer than the others",
     signature: "connections fall into two classes and stay in them, with one request at a time as well, when none waits for another; \
                 connecting takes no longer for the slow ones; they are worth the gap, and the fast side has none such",
-    at_most: "likely",
+    at_most: "likely; possible where responses are so large that it may be the way to it",
     needs_machine: false,
 };
 
@@ -85,13 +86,26 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
         Look::Shown(view) => view,
     };
-    let classes = in_turn.slow.connection_classes.filter(|classes| classes.slow > 0);
-    let Some(classes) = classes else {
+    let Some(classes) = in_turn.slow.connection_classes else {
+        let text = format!(
+            "{told}; {} they carried too few requests in a slot to be told apart (`--one-at-a-time` with a longer `--slot` makes such \
+             load)",
+            IN_TURN.phrase()
+        );
+        return Err(open(&in_turn, text));
+    };
+    if classes.slow == 0 {
         let text =
             format!("{told}; but {} they were not seen to differ: under load some waited for others", IN_TURN.phrase());
         return Err(open(&in_turn, text));
-    };
-    let told_alone = format!("{}: {}", IN_TURN.phrase(), tell(&classes, &slow));
+    }
+    // Under load alike connections may keep their places in a queue, and chance says nothing.
+    let told_alone = format!(
+        "{}: {} (if they were alike, they would part so with a chance of {:.0e})",
+        IN_TURN.phrase(),
+        tell(&classes, &slow),
+        classes.chance.max(1e-9)
+    );
     let longer_ns = classes.slow_ns - classes.others_ns;
     let connecting = match classes.connects_longer_ns {
         None => return Err(open(&in_turn, format!("{told_alone}; how long they took to connect is not known"))),
@@ -128,14 +142,17 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             return Err(against.settles(|id| open(&in_turn, format!("{told_alone}; but {id} would look so, too"))));
         }
     }
+    // A way may be as long as the others, and thinner: one of several links that flows are spread over.
+    let may_be_way = gap.case.smallest_body_bytes().is_none_or(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
     let told = Told {
         summary: format!(
             "Some connections to {slow} lead to something slower than the others do: {} of {} take {} for a request, where the others take \
-             {}. A server behind the name or the balancer, or one of its workers, is slow. That is worth about {} of the gap.",
+             {}. A server behind the name or the balancer, or one of its workers{}, is slow. That is worth about {} of the gap.",
             classes.slow,
             classes.of,
             format_duration_ns(classes.slow_ns),
             format_duration_ns(classes.others_ns),
+            if may_be_way { ", or a way to it that takes long for many bytes" } else { "" },
             percent(share)
         ),
         remedy: format!(
@@ -147,7 +164,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         facts: vec![gap.evidence(view, told), gap.evidence(&in_turn, told_alone)],
         further: vec![gap.evidence(&in_turn, connecting)],
     };
-    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    let confidence = if may_be_way { Confidence::Possible } else { Confidence::Likely };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
 }
 
 /// What slow connections are worth.
@@ -155,15 +173,13 @@ fn worth(classes: &ConnectionClasses) -> Estimate {
     Estimate::around(classes.worth_log, classes.worth_log_half.unwrap_or(f64::INFINITY))
 }
 
-/// `24 of 96 connections to B take 51.2 ms for a request, the others 1.2 ms (if all were alike, they would part so with a chance of 1e-9)`.
+/// `24 of 96 connections to B take 51.2 ms for a request, the others 1.2 ms`.
 fn tell(classes: &ConnectionClasses, target: &str) -> String {
     format!(
-        "{} of {} connections to {target} take {} for a request, the others {} (if they were alike, they would part so with a chance of \
-         {:.0e})",
+        "{} of {} connections to {target} take {} for a request, the others {}",
         classes.slow,
         classes.of,
         format_duration_ns(classes.slow_ns),
-        format_duration_ns(classes.others_ns),
-        classes.chance.max(1e-9)
+        format_duration_ns(classes.others_ns)
     )
 }

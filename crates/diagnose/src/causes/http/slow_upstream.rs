@@ -90,7 +90,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     let awake_ns = (front.cpu_ns + front.queued_ns - others.cpu_ns).max(0.0);
     let is_awake = share_of_log(reference, awake_ns).is_none_or(|share| share >= Flip::NOTEWORTHY);
-    let disk = on_slow.busiest_disk().unwrap_or(0.0);
+    let disk = on_slow
+        .busiest_disk()
+        .ok_or_else(|| open(format!("{facts}; how busy the disks of {slow}'s machine are is not known")))?;
     if is_awake || front.busy > MOSTLY_IDLE || disk >= Flip::NOTEWORTHY {
         return Err(open(format!("{facts}: that it only waits for the server behind it is not shown")));
     }
@@ -138,8 +140,8 @@ struct Front {
 impl Front {
     fn of(gap: &Gap<'_>, index: usize, side: &Side<'_>) -> Option<Self> {
         let cpus = allowed_cpus(gap, index)?;
-        let busy: Vec<f64> =
-            cpus.iter().filter_map(|cpu| side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"))).collect();
+        let of_cpu = |cpu: &u32| side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"));
+        let busy: Vec<f64> = cpus.iter().map(of_cpu).collect::<Option<_>>()?;
         Some(Self {
             cpu_ns: side.per_op("process.cpu_ns")?,
             queued_ns: side.per_op("workers.wait_ns")?,
