@@ -278,17 +278,15 @@ impl Lab {
                 let ops = site.ops_per_turn(plan, probe);
                 let slot = ops.map(|ops| (ops, slot_in_turns_ns(op_ns, ops).min(affordable_ns)));
                 let turns = slot.map(|(ops, slot_ns)| (turns_of(slot_ns, op_ns, ops, trials, bench.lanes()), slot_ns));
-                turns
-                    .filter(|&(turns, _)| turns > 1)
-                    .unwrap_or_else(|| {
-                        let op_ns = slowest_op_ns as Nanos;
-                        let slot_ns = if probe.variation.one_at_a_time {
-                            rounds_ns(op_ns, plan.lanes(), affordable_ns, shortest_ns)
-                        } else {
-                            probe_slot_ns(op_ns, affordable_ns, shortest_ns)
-                        };
-                        (1, slot_ns)
-                    })
+                turns.filter(|&(turns, _)| turns > 1).unwrap_or_else(|| {
+                    let op_ns = slowest_op_ns as Nanos;
+                    let slot_ns = if probe.variation.one_at_a_time {
+                        rounds_ns(op_ns, plan.lanes(), affordable_ns, shortest_ns)
+                    } else {
+                        probe_slot_ns(op_ns, affordable_ns, shortest_ns)
+                    };
+                    (1, slot_ns)
+                })
             }
         };
         let schedule = BlockSchedule {

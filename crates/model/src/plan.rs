@@ -146,11 +146,6 @@ impl WorkloadPlan {
     /// Ops that do nothing: they measure the generator itself.
     pub const NULL: Self = Self::Plain(KindPlan::of(&crate::null::SCHEMA));
 
-    /// Ops that are under way on a target at a time in a closed loop without pauses: one for each lane, unless lanes take turns.
-    pub fn ops_at_a_time(&self) -> u32 {
-        if self.load.shape.one_at_a_time { 1 } else { self.lanes() }
-    }
-
     /// What its kind of work declares of itself.
     pub fn schema(&self) -> &'static Schema {
         match self {
@@ -578,6 +573,11 @@ impl Plan {
             WorkloadPlan::Http(http) => http.streams(),
         };
         self.load.connections.saturating_mul(streams).max(1)
+    }
+
+    /// Ops that are under way on a target at a time in a closed loop without pauses: one for each lane, unless lanes take turns.
+    pub fn ops_at_a_time(&self) -> u32 {
+        if self.load.shape.one_at_a_time { 1 } else { self.lanes() }
     }
 
     /// What its kind of work declares of itself.

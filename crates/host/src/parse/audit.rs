@@ -19,7 +19,9 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
             of_list.is_some_and(|list| list.split(',').any(|listed| listed == word))
         };
         // Of no process any call is looked at.
-        let is_off = text.lines().any(|line| has(line, "never") && has(line, "task") && line.split_ascii_whitespace().count() == 2);
+        let is_off = text
+            .lines()
+            .any(|line| has(line, "never") && has(line, "task") && line.split_ascii_whitespace().count() == 2);
         let of_calls = text.lines().filter(|line| line.starts_with("-w ") || has(line, "exit"));
         sheet.set(KEY, if is_off { 0 } else { of_calls.count() }.to_string());
     }
