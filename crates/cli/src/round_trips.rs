@@ -37,7 +37,7 @@ pub(crate) const COMMAND_LINES: [&str; 32] = [
     "duel https://a.example/ http://b.example/ --http2 --no-keepalive --seed 1",
     "duel https://a.example/ http://b.example/ --http2 --h2-window 64k,1M --streams 2 --seed 1 --vary cookies=off,on",
     "duel run http://a.example/ --find-rate p99.9<50ms,errors<0.1% -d 90s",
-    "duel http://a.example/ http://b.example/ -c 8 --one-at-a-time",
+    "duel http://a.example/ http://b.example/ -c 8 --one-at-a-time --seed 4",
     "duel run http://a.example/ --find-rate mean<2ms,rate>99% --rate 250 --deadline 1s",
     "duel http://a.example/ http://b.example/ --rate 100 --deadline 250ms --seed 3",
     "duel run openssl: --op sha256 --block 64 -d 1s",
