@@ -333,9 +333,9 @@ fn unknown_is_null() {
 fn of_a_comparison_explained_and_not() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
-    // Two hundred times: what others take of the CPUs hides a tenfold difference now and then.
-    let (fast, slow) = (format!("fast={}", ruler.url("/burn/100")), format!("slow={}", ruler.url("/burn/20000")));
-    let args = [&fast, slow.as_str(), "-d", "2s", "-c", "1", "-t", "1", "--slot", "60ms"];
+    // Fifty times, by forty slots: what others take of the CPUs hides less than that now and then.
+    let (fast, slow) = (format!("fast={}", ruler.url("/burn/100")), format!("slow={}", ruler.url("/burn/5000")));
+    let args = [&fast, slow.as_str(), "-d", "5s", "-c", "1", "-t", "1", "--slot", "60ms"];
     let found = document(&place, &args);
     let names: Vec<_> = list(&found, "targets").iter().map(|target| target["name"].clone()).collect();
     assert_eq!(names, ["fast", "slow"]);
