@@ -21,7 +21,7 @@ enum Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 36] = [
+static LIKES: [(&str, &str, Must); 37] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -35,6 +35,8 @@ static LIKES: [(&str, &str, Must); 36] = [
     // Those hold up one request and not another.
     ("app.pauses", "net.loss", Must::NotBeSeen),
     ("app.pauses", "http.sync-logging", Must::NotBeSeen),
+    // At the end of a turn only its slow connections still wait, and nobody gets an answer.
+    ("app.pauses", "http.bad-backend", Must::NotFit),
     // A connection that has lost packets sends slowly for a while.
     ("http.bad-backend", "net.loss", Must::NotBeSeen),
     // Whoever hands on reads and writes each byte once more.
