@@ -47,15 +47,6 @@ fn one_slow_server_of_several_is_named_on_either_side() {
     }
 }
 
-/// At the end of a turn only slow connections still wait, so that nobody gets an answer for a while.
-#[test]
-fn what_its_slow_connections_leave_of_turns_is_no_pause() {
-    let slow = Server { seems_to_pause: 0.4, ..with(SlowConnections::of(0.33, 20e6)) };
-    both_ways(&a_world(&slow, &near()), |explanation, side| {
-        assert_eq!(named(explanation), [("http.bad-backend", Some(side))], "{explanation:#?}");
-    });
-}
-
 #[test]
 fn it_is_told_how_many_connections_are_slow_and_how_slow_they_are() {
     let explanation = a_world(&with(SlowConnections::of(0.25, 50e6)), &near()).explain();
