@@ -45,7 +45,10 @@ impl Mapper {
             .stdin(Stdio::null());
         let mapper = Self { process: Killed(command.spawn().unwrap()), folder };
         let maps = format!("/proc/{}/maps", mapper.process.0.id());
-        wait_until("the library is mapped", || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("libz.so.1")));
+        // With its folder: Python may map the system's own zlib long before.
+        let library = mapper.folder.path().join("lib/libz.so.1");
+        let library = library.to_str().unwrap();
+        wait_until("the library is mapped", || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(library)));
         mapper
     }
 
