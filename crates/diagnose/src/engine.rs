@@ -92,6 +92,14 @@ impl<'a> Trial<'a> {
         !firm.is_empty() && self.share_left_by(&firm) <= 1.0 - Flip::EXPLAINS + f64::EPSILON
     }
 
+    /// Whether a cause may be behind one that fits and was not confirmed.
+    fn is_asked_for(&self, other: &Cause) -> bool {
+        self.causes.iter().zip(&self.standings).any(|(cause, standing)| {
+            let unconfirmed = standing.fit().is_some_and(|fit| fit.finding.confidence < Confidence::Confirmed);
+            unconfirmed && likes::asks_for(cause.entry, other.entry)
+        })
+    }
+
     fn is_explained(&self) -> bool {
         self.fits().any(|fit| fit.hides_rest)
             || self.fits().next().is_some() && self.share_left() <= 1.0 - Flip::EXPLAINS + f64::EPSILON
@@ -171,9 +179,12 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             // Without it no other probe can be read.
             Reference::Wanted(probe) => want(probe, 1e6),
             Reference::Missing(_) => {}
-            Reference::Known(_) if trial.is_settled() => {}
             Reference::Known(_) => {
+                let is_settled = trial.is_settled();
                 for (cause, standing) in trial.causes.iter().zip(&trial.standings) {
+                    if is_settled && !trial.is_asked_for(cause) {
+                        continue;
+                    }
                     // What can only be suspected in the end accuses and acquits nobody either.
                     let usual = match (trial.may_be_named)(cause.entry.id) {
                         true if cause.asks_last => LAST,
@@ -189,7 +200,9 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
                         probes.iter().for_each(|probe| want(probe, weight(probe)));
                     }
                 }
-                unknown::wants(&trial.gap).iter().for_each(|probe| want(probe, PLACING));
+                if !is_settled {
+                    unknown::wants(&trial.gap).iter().for_each(|probe| want(probe, PLACING));
+                }
             }
         }
     }

@@ -240,10 +240,13 @@ impl<'a> Gap<'a> {
             }
             // Another server behind the same name, perhaps: what differs from the comparison is then not the variation.
             let now = seen.negotiated.as_ref().and_then(|now| now.text(web::PEER));
-            if let (Some(before), Some(now)) = (self.text(index, web::PEER), now)
+            let chosen = outcome.probe.variation.peers.get(&index).map(ToString::to_string);
+            let expected = chosen.as_deref().or_else(|| self.text(index, web::PEER));
+            if let (Some(before), Some(now)) = (expected, now)
                 && before != now
             {
-                return missing(&format!("it reached {name} at {now}, the comparison at {before}"));
+                let whom = if chosen.is_some() { "and was to reach it" } else { "the comparison" };
+                return missing(&format!("it reached {name} at {now}, {whom} at {before}"));
             }
             if let Some(besides) = self.changed_besides(kind, index, seen) {
                 return missing(&format!("{name} {besides}"));

@@ -180,7 +180,15 @@ impl Lab {
             Some(Ok(stand_in)) => Some(stand_in),
             None => None,
         };
-        let site = &Site { routes: stand_in.as_ref().map_or(routes, |stand_in| &stand_in.routes[..]), ..*site };
+        let routes = stand_in.as_ref().map_or(routes, |stand_in| &stand_in.routes[..]);
+        let by_other_addresses: Vec<Route> = routes
+            .iter()
+            .enumerate()
+            .map(|(target, route)| {
+                probe.variation.peers.get(&target).map_or_else(|| route.clone(), |peer| route.by(*peer))
+            })
+            .collect();
+        let site = &Site { routes: &by_other_addresses, ..*site };
         let varied = plan.varied(&probe.variation);
         let (mut slots, mut demands) = (Vec::new(), vec![None; plan.targets.len()]);
         let mut seen = Seen { slots: &mut slots, demands: &mut demands };

@@ -65,6 +65,11 @@ impl Route {
         Self { address: address.to_owned(), ..self.clone() }
     }
 
+    /// Another address of the same server.
+    pub(crate) fn by(&self, peer: SocketAddr) -> Self {
+        Self { pin: Some(peer), peer: Some(peer.to_string()), ..self.clone() }
+    }
+
     /// The same addresses in another network; `None` where it is not known which address that is.
     pub(crate) fn within(&self, network: Network) -> Option<Self> {
         self.pin.is_some().then(|| Self { network: Some(network), ..self.clone() })

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 /// How connections to targets are made, the same for all of them. The default is what a plain client does.
@@ -255,6 +255,11 @@ pub struct NameOverride {
 }
 
 impl NameOverride {
+    /// That a name leads to this address, where its port is asked for.
+    pub(crate) fn new(host: &str, to: SocketAddr) -> Self {
+        Self { host: host.to_ascii_lowercase(), port: to.port(), addresses: vec![to.ip()] }
+    }
+
     /// The addresses, where this is told about `host` and `port`.
     pub fn addresses_of(&self, host: &str, port: u16) -> Option<&[IpAddr]> {
         let applies = port == self.port && (self.host == "*" || self.host.eq_ignore_ascii_case(host));

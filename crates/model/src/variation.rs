@@ -1,9 +1,10 @@
 //! What a probe changes in a plan.
 
 use crate::web::settings::STREAMS;
-use crate::{AddressRange, Id, LoopKind, Plan, TlsVersion, TwinPlan, WorkloadPlan};
+use crate::{AddressRange, Id, LoopKind, NameOverride, Plan, TlsVersion, TwinPlan, WorkloadPlan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// What a probe changes in the plan; `None` leaves as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct Variation {
     /// Local addresses that connections are made from, in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<AddressRange>>,
+    /// Other addresses that targets are reached by than in the comparison, by the targets' numbers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub peers: BTreeMap<usize, SocketAddr>,
     /// One op under way at a time, over all connections in turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
@@ -66,6 +70,7 @@ impl Plan {
             quick_ack,
             segment_bytes,
             sources,
+            peers,
             one_at_a_time,
             settings,
             // Where requests go, and not what they are.
@@ -113,6 +118,12 @@ impl Plan {
             put(&mut http.method, method);
             put(&mut http.quick_ack, quick_ack);
             put(&mut http.reach.sources, sources);
+            http.reach.overrides.splice(
+                0..0,
+                peers
+                    .into_iter()
+                    .filter_map(|(target, peer)| Some(NameOverride::new(self.targets.get(target)?.machine()?, peer))),
+            );
             http.range_bytes = range_bytes.or(http.range_bytes);
             http.segment_bytes = segment_bytes.or(http.segment_bytes);
         }
@@ -142,7 +153,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bound, BusyPoll, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoadShape};
+    use crate::{Bound, BusyPoll, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoadShape, Target};
 
     #[test]
     fn not_sending_a_field_is_told_from_leaving_it_as_it_is() {
@@ -196,6 +207,22 @@ mod tests {
             compare: ComparePlan::default(),
             factors: Vec::new(),
         }
+    }
+
+    #[test]
+    fn another_address_of_a_target_is_told_as_what_its_name_leads_to() {
+        let mut plan = shared_connections();
+        let target = |name: &str, address: &str| Target { name: name.into(), address: address.into(), host: None };
+        plan.targets = vec![target("A", "http://h.example/"), target("B", "https://H.example:8443/f")];
+        let peers = [(1, "192.0.2.7:8443".parse().unwrap())].into();
+        let variation = Variation { peers, ..Variation::default() };
+        let kept = serde_json::to_string(&variation).unwrap();
+        assert_eq!(serde_json::from_str::<Variation>(&kept).unwrap(), variation, "{kept}");
+        let WorkloadPlan::Http(http) = plan.varied(&variation).workload else { panic!("no requests") };
+        let leads_to = |port| http.reach.overrides.iter().find_map(|rule| rule.addresses_of("h.example", port));
+        assert_eq!(leads_to(8443), Some(&["192.0.2.7".parse().unwrap()][..]));
+        assert_eq!(leads_to(80), None, "the other target is reached as it was");
+        assert!(!serde_json::to_string(&Variation::default()).unwrap().contains("peers"));
     }
 
     #[test]

@@ -141,6 +141,9 @@ pub use crate::facts::PEER;
 pub const DEAD_ADDRESSES: &str = "net.dead_addresses";
 /// Time that was lost on them before measuring.
 pub const DEAD_ADDRESSES_NS: &str = "net.dead_addresses_ns";
+/// Another address of the target's name, of the other family than the peer's and not found dead; missing where there is none, and
+/// where connections go to addresses of both.
+pub const OTHER_FAMILY: &str = "net.other_family";
 /// Largest segment of the connection: what the peer announced, as far as the path allows it.
 pub const SEGMENT_BYTES: &str = "net.segment_bytes";
 /// Time that looking up the target's name took before measuring; missing where there was nothing to look up.
@@ -168,6 +171,7 @@ pub(crate) const FACTS: &[Declaration] = &[
     Declaration { compared: Compared::WithoutPort, ..Declaration::listed(PEER, "peer") },
     Declaration::listed(DEAD_ADDRESSES, "no answer"),
     Declaration::unlisted(DEAD_ADDRESSES_NS),
+    Declaration::unlisted(OTHER_FAMILY),
     Declaration::unlisted(SEGMENT_BYTES),
     Declaration::unlisted(LOOKUP_NS),
 ];

@@ -47,6 +47,7 @@ causes!(
     extra_hop,
     slow_names,
     address_fallback,
+    address_family,
     no_keepalive,
     upstream_no_keepalive,
     slow_upstream,

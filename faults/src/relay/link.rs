@@ -18,12 +18,14 @@ pub(crate) struct LinkPlan {
     pub(crate) queue_bytes: u64,
     /// Packets lost in a million, each independently.
     pub(crate) loss_ppm: u32,
+    /// All that to packets of IPv6 only; others arrive at once.
+    pub(crate) only_ipv6: bool,
 }
 
 impl Default for LinkPlan {
     fn default() -> LinkPlan {
         // A queue of 256 KiB: about what a router's port has for a line of 10 to 100 MB/s.
-        LinkPlan { delay_us: 0, jitter_us: 0, bytes_per_s: None, queue_bytes: 256 << 10, loss_ppm: 0 }
+        LinkPlan { delay_us: 0, jitter_us: 0, bytes_per_s: None, queue_bytes: 256 << 10, loss_ppm: 0, only_ipv6: false }
     }
 }
 

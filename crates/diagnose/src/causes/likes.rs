@@ -18,10 +18,18 @@ enum Must {
     NotBeSeen,
     /// That no flip has shown it: where one has, a cause that is not confirmed is taken back.
     NotBeShown,
+    /// The same, and its flip is made even where this cause alone would end the search: it tells where this one comes from.
+    NotBeShownWhenAsked,
+}
+
+impl Must {
+    fn takes_back(self) -> bool {
+        matches!(self, Self::NotBeShown | Self::NotBeShownWhenAsked)
+    }
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 37] = [
+static LIKES: [(&str, &str, Must); 44] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -55,6 +63,15 @@ static LIKES: [(&str, &str, Must); 37] = [
     // Whom a limit for each client holds up is served few requests at a time, or few bytes.
     ("http.few-workers", "net.client-limit", Must::NotBeShown),
     ("net.rate-cap", "net.client-limit", Must::NotBeShown),
+    // Whom a limit for each client holds up is another client by the other family.
+    ("net.address-family", "net.client-limit", Must::NotFit),
+    // What the way of one family costs shows as any of these: that the other family's way does not have it was shown.
+    ("net.path-delay", "net.address-family", Must::NotBeShownWhenAsked),
+    ("net.extra-hop", "net.address-family", Must::NotBeShownWhenAsked),
+    ("net.loss", "net.address-family", Must::NotBeShownWhenAsked),
+    ("net.rate-cap", "net.address-family", Must::NotBeShownWhenAsked),
+    ("net.small-window", "net.address-family", Must::NotBeShownWhenAsked),
+    ("net.initcwnd", "net.address-family", Must::NotBeShownWhenAsked),
     // A further hop, too, has to be connected to.
     ("http.upstream-no-keepalive", "net.extra-hop", Must::NotFit),
     // What holds up the server behind a front as well as the front is none of what is behind it.
@@ -99,10 +116,10 @@ pub(crate) fn held_against<'a>(
     gap: &'a Gap<'_>,
     entry: &'a CauseEntry,
 ) -> impl Iterator<Item = Result<Option<Evidence>, Against>> + 'a {
-    let of_cause = LIKES.iter().filter(|(cause, _, must)| *cause == entry.id && *must != Must::NotBeShown);
+    let of_cause = LIKES.iter().filter(|(cause, _, must)| *cause == entry.id && !must.takes_back());
     of_cause.map(|&(_, other, must)| match (standing_of(gap, other), must) {
         (Some(Standing::Fits(_) | Standing::Suspected(_)), _) => Err(Against::Stands(other)),
-        (_, Must::NotBeSeen | Must::NotBeShown) | (None, _) => Ok(None),
+        (_, Must::NotBeSeen | Must::NotBeShown | Must::NotBeShownWhenAsked) | (None, _) => Ok(None),
         (Some(Standing::RuledOut(by)), _) => Ok(Some(by)),
         (Some(Standing::Wants(probes)), _) => Err(Against::Asks(probes)),
         (Some(Standing::Undecided(_)), Must::BeRuledOut) => Err(Against::Stands(other)),
@@ -112,7 +129,12 @@ pub(crate) fn held_against<'a>(
 
 /// Whether a cause is taken back where that other one was shown.
 pub(crate) fn gives_way(entry: &CauseEntry, shown: &CauseEntry) -> bool {
-    LIKES.contains(&(entry.id, shown.id, Must::NotBeShown))
+    LIKES.iter().any(|(cause, other, must)| (*cause, *other) == (entry.id, shown.id) && must.takes_back())
+}
+
+/// Whether the flip of that other one is made though this cause alone would end the search.
+pub(crate) fn asks_for(entry: &CauseEntry, other: &CauseEntry) -> bool {
+    LIKES.contains(&(entry.id, other.id, Must::NotBeShownWhenAsked))
 }
 
 /// How another cause stands by its own judgement. `None`: it is none of this kind of work.

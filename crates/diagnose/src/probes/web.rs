@@ -5,7 +5,7 @@ use super::settings::Value;
 use super::{Budget, Entry, FLIP, Kind, Load, refuse};
 use crate::case::Case;
 use duel_model::{AddressRange, Facts, Nanos, SECOND_NS, TargetObservation, TlsVersion, Variation, format_bytes, web};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub(crate) const CHACHA20: Kind = Kind::new(&Entry {
     id: "cipher-chacha20",
@@ -410,6 +410,26 @@ pub(crate) const SOURCE_OTHER: Kind = Kind::new(&Entry {
 
 /// Connections from elsewhere, without from where. Where they cannot be made from an address, nothing is measured.
 const SOURCES: Entry = Entry { load: Load::Plan, ..FLIP };
+
+/// This target by its name's address of the other family, all others as they were.
+pub(crate) const OTHER_FAMILY: Kind = Kind::new(&Entry {
+    id: "other-family-",
+    phrase: "with the slow side reached by its other family of addresses",
+    question: "Does the gap go away by the other family of addresses?",
+    possible: |kind, case| {
+        let http = http(case)?;
+        refuse(http.proxy.is_some(), "it is the proxy that connects to the targets")?;
+        refuse(!http.connect_to.is_empty(), "the plan says where connections go")?;
+        refuse(other_address(kind, case).is_none(), "its name has addresses of one family")
+    },
+    varies: |kind, case, to| to.peers.extend(other_address(kind, case).map(|address| (kind.number, address))),
+    ..FLIP
+});
+
+/// An address of a target's name, of the other family than the one that is used.
+fn other_address(kind: Kind, case: &Case<'_>) -> Option<SocketAddr> {
+    chosen(kind, case, |seen| seen.text(web::OTHER_FAMILY)?.parse().ok())
+}
 
 /// The other addresses of this machine, where the plan leaves open from which of them connections are made.
 fn other_sources<'a>(case: &Case<'a>) -> Result<&'a [IpAddr], String> {

@@ -8,6 +8,7 @@
     reason = "helpers of tests may panic, and are seen by tests only"
 )]
 
+mod address_family;
 mod bad_backend;
 mod below;
 mod causes;

@@ -364,6 +364,7 @@ impl Link {
         facts.note(web::PEER, Some(&*resolved.shown));
         facts.note(web::DEAD_ADDRESSES, Some(resolved.dead.clone()));
         facts.note(web::DEAD_ADDRESSES_NS, resolved.dead_ns);
+        facts.note(web::OTHER_FAMILY, resolved.of_other_family().map(|address| address.to_string()));
         facts.note(web::LOOKUP_NS, resolved.lookup_ns);
         if let Some(tls) = &self.tls {
             tls.describe(&mut facts);

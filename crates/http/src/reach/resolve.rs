@@ -54,6 +54,21 @@ pub(crate) enum Way<'a> {
     Unix(&'a SocketAddrUnix),
 }
 
+impl Resolved {
+    /// The first address of the other family than the peers' that was not found dead; `None` where peers are of both, too.
+    pub(crate) fn of_other_family(&self) -> Option<SocketAddr> {
+        let Ends::Tcp { peers, .. } = &self.ends else { return None };
+        let family = IpFamily::of(peers.first()?.ip());
+        // Told with where it was tried from, if that was given.
+        let is_told =
+            |told: &str, address: &str| told.strip_prefix(address).is_some_and(|rest| rest.starts_with([':', ' ']));
+        let is_dead = |address: &SocketAddr| self.dead.iter().any(|told| is_told(told, &address.to_string()));
+        let are_of_one = peers.iter().all(|peer| IpFamily::of(peer.ip()) == family);
+        let is_other = |address: &&SocketAddr| IpFamily::of(address.ip()) != family && !is_dead(address);
+        self.candidates.iter().find(is_other).filter(|_| are_of_one).copied()
+    }
+}
+
 impl Ends {
     /// The ends of the connection number `turn`.
     ///

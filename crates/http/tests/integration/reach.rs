@@ -179,6 +179,26 @@ fn in_a_race_who_is_silent_loses_and_is_not_waited_for() {
 }
 
 #[test]
+fn the_other_family_of_a_name_is_told_where_it_may_be_used() {
+    let (server, _) = counting();
+    let port = server.address().port();
+    let url = format!("http://duel.invalid:{port}/");
+    let other = |reach: ReachPlan| {
+        let record = run(&reaching(reach), &url, 1, 2);
+        record.negotiated.unwrap().text(web::OTHER_FAMILY).map(str::to_owned)
+    };
+    let answering = |addresses: &str| named(port, addresses, AddressChoice::Answering);
+    let ipv6 = Some(format!("[::2]:{port}"));
+    assert_eq!(other(answering("127.0.0.1,127.0.0.2,[::2],[::1]")), ipv6, "the first of them, answering or not");
+    assert_eq!(other(answering("127.0.0.1,127.0.0.2")), None);
+    // It was tried, and nobody listens there.
+    assert_eq!(other(answering("[::2],127.0.0.1")), None);
+    assert_eq!(other(answering("[::2],127.0.0.1,[::1]")), Some(format!("[::1]:{port}")));
+    let only = ReachPlan { family: Some(IpFamily::V4), ..answering("127.0.0.1,[::2]") };
+    assert_eq!(other(only), None, "the plan wants no other");
+}
+
+#[test]
 fn a_family_can_be_asked_for() {
     let (server, _) = counting();
     let port = server.address().port();

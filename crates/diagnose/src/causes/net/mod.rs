@@ -4,6 +4,7 @@
 pub(crate) mod names;
 
 causes! {
+    address_family,
     extra_hop,
     path_delay,
     delayed_ack,

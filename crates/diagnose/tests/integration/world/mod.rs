@@ -32,6 +32,10 @@ pub fn pair(metric: Metric, call: Call, [ratio, low, high]: [f64; 3]) -> PairVer
     }
 }
 
+/// Addresses of a server whose name has one of either family.
+const BY_IPV6: &str = "[2001:db8::7]:80";
+const BY_IPV4: &str = "192.0.2.7:80";
+
 /// What a server costs. Times in ns of a CPU of factor 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
@@ -41,6 +45,8 @@ pub struct Server {
     pub group: &'static str,
     pub key: (&'static str, u32),
     pub round_trip: f64,
+    /// The same server by another address of its name, where it has one: it is reached by IPv6, and this one is IPv4.
+    pub other_way: Option<Box<Server>>,
     /// Waiting per request that uses no CPU.
     pub delay: f64,
     pub fixed: f64,
@@ -201,6 +207,7 @@ impl Default for Server {
             group: "x25519",
             key: ("EC", 256),
             round_trip: 60e3,
+            other_way: None,
             delay: 0.0,
             fixed: 40e3,
             per_byte: 0.4,
@@ -588,8 +595,14 @@ impl World {
         }
     }
 
-    fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
+    /// A server by the address that is used.
+    fn reached(&self, index: usize, variation: &Variation) -> &Server {
         let server = &self.servers[index];
+        server.other_way.as_deref().filter(|_| variation.peers.contains_key(&index)).unwrap_or(server)
+    }
+
+    fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
+        let server = self.reached(index, variation);
         let shown = self.show(server, variation);
         let scatter = (self.noise * dice.normal()).exp();
         let ok = 1_000;
@@ -621,7 +634,11 @@ impl World {
         facts.note(web::STREAM_WINDOW_BYTES, server.stream_window.filter(|_| http2));
         facts.note(web::SERVER, server.http1_program.filter(|_| !http2));
         facts.note(web::CONTENT_ENCODING, encoded.then_some("gzip"));
-        facts.note(web::PEER, self.peers[index].as_deref());
+        let two_ways = self.servers[index].other_way.is_some();
+        let used = variation.peers.get(&index).map(ToString::to_string);
+        let usual = || if two_ways { Some(BY_IPV6.to_owned()) } else { self.peers[index].clone() };
+        facts.note(web::PEER, used.or_else(usual));
+        facts.note(web::OTHER_FAMILY, two_ways.then_some(BY_IPV4));
         facts.note(web::SEGMENT_BYTES, server.net.seen_segment(variation).map(u64::from));
         facts.note(web::LOOKUP_NS, server.net.lookup_ns);
         facts.note(web::DEAD_ADDRESSES_NS, (!server.net.dead.is_empty()).then_some(3 * SECOND_NS));
@@ -683,7 +700,7 @@ impl World {
 
     fn pairs(&self, variation: &Variation, metric: Metric, dice: &mut Dice) -> Vec<PairVerdict> {
         let of = |index: usize| {
-            let shown = self.show(&self.servers[index], variation);
+            let shown = self.show(self.reached(index, variation), variation);
             if metric == Metric::Rate { shown.rate } else { shown.alone_ns }
         };
         (1..self.servers.len())
@@ -735,7 +752,8 @@ impl World {
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
         let demands = if probe.reads_hosts {
-            self.servers.iter().map(|server| self.demand(server, &probe.variation)).collect()
+            let of = |index| self.demand(self.reached(index, &probe.variation), &probe.variation);
+            (0..self.servers.len()).map(of).collect()
         } else {
             vec![]
         };

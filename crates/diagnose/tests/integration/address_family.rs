@@ -1,0 +1,103 @@
+//! `net.address-family` in simulated worlds, beside what looks like it.
+
+use crate::world::network::{Net, Stall, near};
+use crate::world::{Server, World, named, world};
+use duel_model::web::phase;
+use duel_model::{Confidence, Explanation, SECOND_NS};
+
+/// A server whose name has addresses of both families, of which the one that is used leads the way of `used`.
+fn by(used: Server, other: Server) -> Server {
+    Server { other_way: Some(Box::new(other)), ..used }
+}
+
+fn pair(fast: Server, slow: Server, body: f64, connections: u32, keepalive: bool) -> World {
+    let mut world = World { body, ..world(&[fast, slow]) };
+    world.plan.load.connections = connections;
+    world.http().keepalive = keepalive;
+    world
+}
+
+/// The world and its mirror image, under several seeds; the slow one is B, then A.
+#[track_caller]
+fn both_ways(world: &World, check: impl Fn(&Explanation, &str)) {
+    for seed in 1..=6 {
+        let world = World { seed, budget_ns: 600 * SECOND_NS, ..world.clone() };
+        check(&world.explain(), "B");
+        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
+    }
+}
+
+/// Ways that differ from the one of [`near`].
+fn slow_ways() -> [(&'static str, Server); 4] {
+    let usual = near();
+    let capped = Net { total_cap: Some(20e6), ..usual.net.clone() };
+    let lossy = Net { stalls: vec![Stall::of(phase::WAIT, 0.02, 210e6)], ..usual.net.clone() };
+    [
+        ("longer", Server { round_trip: 8e6, ..usual.clone() }),
+        ("capped", Server { net: capped, ..usual.clone() }),
+        ("lossy", Server { net: lossy, ..usual.clone() }),
+        ("tunnelled", Server { round_trip: 3e6, delay: 0.5e6, ..usual }),
+    ]
+}
+
+#[test]
+fn the_way_of_one_family_is_named_whatever_makes_it_slow() {
+    for (name, way) in slow_ways() {
+        for (body, connections, keepalive) in [(40e3, 4, true), (40e3, 16, true), (12e3, 8, false)] {
+            if name == "capped" && body < 40e3 {
+                continue;
+            }
+            let slow = by(way.clone(), near());
+            for fast in [near(), by(near(), near())] {
+                both_ways(&pair(fast, slow.clone(), body, connections, keepalive), |explanation, slow| {
+                    let first = &explanation.findings[0];
+                    assert_eq!(
+                        (&*first.cause, first.target.as_deref(), first.confidence),
+                        ("net.address-family", Some(slow), Confidence::Confirmed),
+                        "{name} {body} {connections}: {explanation:#?}"
+                    );
+                    assert!(first.explains.unwrap() >= 0.8, "{name}: {explanation:#?}");
+                });
+            }
+        }
+    }
+}
+
+/// What is slow by both families is no family's, and a flip has shown it.
+#[test]
+fn a_server_that_is_slow_by_both_ways_is_slow_for_another_reason() {
+    let busy = Server { cpu: 3.0, ..near() };
+    let far = Server { round_trip: 8e6, ..near() };
+    for slow in [busy, far] {
+        both_ways(&pair(near(), by(slow.clone(), slow), 12e3, 8, true), |explanation, _| {
+            assert!(explanation.ruled_out.iter().any(|id| id == "net.address-family"), "{explanation:#?}");
+        });
+    }
+}
+
+/// Without an address of the other family nothing can be shown: it is denied where both are reached by one family, and left open else.
+#[test]
+fn without_another_address_nothing_is_named() {
+    for peers in [["192.0.2.1:80", "192.0.2.2:80"], ["192.0.2.1:80", "[2001:db8::2]:80"]] {
+        let far = Server { round_trip: 8e6, ..near() };
+        let mut world = pair(near(), far, 12e3, 8, true);
+        world.peers = peers.map(|peer| Some(peer.to_owned())).to_vec();
+        let of_one_family = !peers[1].starts_with('[');
+        both_ways(&world, |explanation, slow| {
+            assert_eq!(named(explanation), [("net.path-delay", Some(slow))], "{explanation:#?}");
+            let denied = explanation.ruled_out.iter().any(|id| id == "net.address-family");
+            assert_eq!(denied, of_one_family, "{explanation:#?}");
+        });
+    }
+}
+
+/// A limit for each client counts another client by the other family. That is what it is, and no slow way.
+#[test]
+fn a_limit_for_each_client_is_no_slow_way() {
+    let limited = Server { per_address: Some(800.0), ..near() };
+    let mut world = pair(near(), by(limited, near()), 12e3, 8, true);
+    world.sources = Ok(["192.0.2.10", "192.0.2.11", "192.0.2.12"].map(|address| address.parse().unwrap()).to_vec());
+    both_ways(&world, |explanation, slow| {
+        assert_eq!(named(explanation), [("net.client-limit", Some(slow))], "{explanation:#?}");
+    });
+}
