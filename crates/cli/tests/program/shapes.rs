@@ -192,7 +192,8 @@ fn stages_of_two_targets_are_told_side_by_side() {
     let stages = ["--stages", "300ms@100,400ms@100..300,100ms@0", "-c", "16", "-t", "1", "--seed", "1"];
     let document = place.json([&[a.as_str(), b.as_str()][..], &stages].concat());
     for (target, ruler) in document["targets"].as_array().unwrap().iter().zip([&first, &second]) {
-        assert_eq!(count(target, "slots"), 2);
+        // One in which the generator stood still is not judged, and told apart.
+        assert_eq!(count(target, "slots") + count(target, "slots_left_out"), 2);
         let stages = target["stages"].as_array().unwrap();
         assert_eq!(stages.iter().map(|stage| count(stage, "due")).collect::<Vec<_>>(), [60, 160, 0]);
         assert_eq!(stages[0]["due_per_s"], 100.0, "over both courses");
@@ -206,7 +207,13 @@ fn stages_of_two_targets_are_told_side_by_side() {
         ratios.iter().find(|it| it["place"] == place && it["metric"] == metric).unwrap_or_else(|| panic!("{ratios:?}"))
     };
     let median = of(0, "response_p50");
-    assert_eq!((median["target"].as_str(), median["pairs"].as_u64()), (Some("b"), Some(2)));
+    let pairs = median["pairs"].as_u64().unwrap();
+    let slots = document["targets"].as_array().unwrap().iter().map(|target| count(target, "slots"));
+    assert_eq!((median["target"].as_str(), Some(pairs)), (Some("b"), slots.min()));
+    if pairs == 0 {
+        // A generator that stood still each time has nothing to say of that.
+        return;
+    }
     // Ten, were there nothing but the delays. What a busy machine adds to both makes them more alike, and what it adds to one
     // of them alone, more than the delays themselves, would be needed to get out of these bounds.
     assert!((1.5..25.0).contains(&median["ratio"].as_f64().unwrap()), "{median}");

@@ -21,6 +21,21 @@ fn explained(place: &Place, good: &str, bad: &str, more: &[&str]) -> Value {
     document
 }
 
+/// The same where something is to be found. On a machine that is busy with other things it may say less, and rightly so: then it is
+/// asked anew.
+#[track_caller]
+fn explained_surely(place: &Place, good: &str, bad: &str, more: &[&str]) -> Value {
+    const TRIES: u32 = 4;
+    let mut document = Value::Null;
+    for _ in 0..TRIES {
+        document = explained(place, good, bad, more);
+        if document["findings"][0]["cause"] != "unknown" && document["findings"][0]["confidence"] != "possible" {
+            break;
+        }
+    }
+    document
+}
+
 /// What repeats a measurement is understood, given to a shell: here its plan is printed instead of carried out.
 #[track_caller]
 fn assert_repeatable(document: &Value) {
@@ -72,7 +87,7 @@ fn aes_unused() {
     let place = Place::new();
     let masked = Ruler::start_with(&["--tls", "p256"], &[MASK]);
     let good = Ruler::start(&["--tls", "p256"]);
-    let document = explained(&place, &good.url("/file"), &masked.url("/file"), &["-c", "2", "-k"]);
+    let document = explained_surely(&place, &good.url("/file"), &masked.url("/file"), &["-c", "2", "-k"]);
     assert_found(&document, "tls.aes-unused");
     // From outside an AES that is slow for another reason looks the same.
     assert_eq!(document["findings"][0]["confidence"], "likely", "{:#}", document["findings"]);
@@ -145,7 +160,7 @@ fn large_key() {
     let place = Place::new();
     let [small, large] = ["rsa2048", "rsa4096"].map(|key| Ruler::start(&["--tls", key, "--sleep-us", "1000"]));
     let more = ["-c", "2", "-k", "--no-keepalive"];
-    let document = explained(&place, &small.url("/"), &large.url("/"), &more);
+    let document = explained_surely(&place, &small.url("/"), &large.url("/"), &more);
     assert_found(&document, "tls.large-key");
 }
 
@@ -163,7 +178,7 @@ fn connections_closed_by_nginx() {
         ruler.port()
     );
     let server = nginx(&place, "nginx", &http);
-    let document = explained(&place, &server.https(1, "/"), &server.https(2, "/"), &["-c", "2", "-k"]);
+    let document = explained_surely(&place, &server.https(1, "/"), &server.https(2, "/"), &["-c", "2", "-k"]);
     assert_found(&document, "http.no-keepalive");
     // `why` asks again, with probes that are made now, and keeps them.
     let again = place.json(["why", "last", "--why-budget", "24s"]);
@@ -188,7 +203,7 @@ fn connections_closed_by_haproxy() {
     );
     let server = haproxy(&place, "haproxy", &sections);
     let path = "/delay/6000";
-    let document = explained(&place, &server.https(1, path), &server.https(2, path), &["-c", "2", "-k"]);
+    let document = explained_surely(&place, &server.https(1, path), &server.https(2, path), &["-c", "2", "-k"]);
     assert_found(&document, "http.no-keepalive");
 }
 
@@ -212,7 +227,7 @@ fn compression_by_apache() {
         place.path("www").display()
     );
     let server = apache(&place, "apache", &directives);
-    let document = explained(&place, &server.http(1, "/page.html"), &server.http(2, "/page.html"), &["-c", "2"]);
+    let document = explained_surely(&place, &server.http(1, "/page.html"), &server.http(2, "/page.html"), &["-c", "2"]);
     assert_found(&document, "http.compression");
 }
 
