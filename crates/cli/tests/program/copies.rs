@@ -129,9 +129,9 @@ fn end_duel_with_copies(place: &Place, targets: [String; 2], password: (&str, &s
 
 #[test]
 fn two_copies_prove_a_setting_that_no_session_may_change() {
-    let _alone = measuring();
     let place = Place::new();
     let Some(servers) = pair(&place) else { return };
+    let _alone = measuring();
     let targets = [0, 1].map(|index: usize| servers[index].address("guarded", "postgres"));
     let running = || std::fs::read(servers[1].folder.join("data/postmaster.pid")).unwrap();
     let before = running();
@@ -141,9 +141,9 @@ fn two_copies_prove_a_setting_that_no_session_may_change() {
 
 #[test]
 fn two_copies_prove_a_setting_of_mariadb_that_no_session_may_change() {
-    let _alone = measuring();
     let place = Place::new();
     let Some(servers) = mariadb_pair(&place, true) else { return };
+    let _alone = measuring();
     // By its socket alone: the owner of the server makes the backup, and who loads needs no right to.
     let targets = [0, 1].map(|index: usize| servers[index].address("loader"));
     let before = servers[1].number();
@@ -153,18 +153,18 @@ fn two_copies_prove_a_setting_of_mariadb_that_no_session_may_change() {
 
 #[test]
 fn a_killed_duel_leaves_nothing_of_a_copy_behind_and_no_password_is_in_the_process_list() {
-    let _alone = measuring();
     let place = Place::new();
     let Some(servers) = pair(&place) else { return };
+    let _alone = measuring();
     let targets = [0, 1].map(|index: usize| format!("postgres://guarded@127.0.0.1:{}/postgres", servers[index].port));
     end_duel_with_copies(&place, targets, ("PGPASSWORD", "hunter2"), &servers[1].folder, ".s.PGSQL.5432");
 }
 
 #[test]
 fn a_killed_duel_leaves_nothing_of_a_copy_of_mariadb_behind_and_no_password_is_in_the_process_list() {
-    let _alone = measuring();
     let place = Place::new();
     let Some(servers) = mariadb_pair(&place, false) else { return };
+    let _alone = measuring();
     let targets = [0, 1].map(|index: usize| format!("mysql://guarded@127.0.0.1:{}/db", servers[index].port));
     end_duel_with_copies(&place, targets, ("MYSQL_PWD", "hunter2"), &servers[1].folder, "socket");
 }
@@ -188,7 +188,6 @@ fn refuse(place: &Place, args: &[String], folder: &Path, why: &str) {
 
 #[test]
 fn no_copy_is_made_of_a_standby_and_what_writes_to_it_is_told_why_not() {
-    let _alone = measuring();
     let place = Place::new();
     let Some(primary) = Postgres::start(&place) else { return };
     let setup = place.file(
@@ -204,6 +203,7 @@ fn no_copy_is_made_of_a_standby_and_what_writes_to_it_is_told_why_not() {
     wait_until("the standby is up", || {
         place.duel(["run", &of_standby, "--table-size", "200", "-n", "1"]).code == Some(0)
     });
+    let _alone = measuring();
     // A setting that no session of his may change, and that standbys have, too.
     let delay = place.file("delay.sql", "SELECT pg_sleep(current_setting('commit_delay')::float8 / 1000000);");
     let targets = [&primary, &standby].map(|server| server.address("guarded", "postgres"));
@@ -219,9 +219,9 @@ fn no_copy_is_made_of_a_standby_and_what_writes_to_it_is_told_why_not() {
 
 #[test]
 fn no_copy_is_made_of_a_mariadb_that_follows_another_one() {
-    let _alone = measuring();
     let place = Place::new();
     let Some(servers) = mariadb_pair(&place, true) else { return };
+    let _alone = measuring();
     // What it was set up with is not for who follows it.
     const FOLLOWER: &str = "\
 CREATE USER follower IDENTIFIED BY 'hunter2';
