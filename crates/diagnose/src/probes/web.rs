@@ -414,7 +414,7 @@ const SOURCES: Entry = Entry { load: Load::Plan, ..FLIP };
 /// This target by its name's address of the other family, all others as they were.
 pub(crate) const OTHER_FAMILY: Kind = Kind::new(&Entry {
     id: "other-family-",
-    phrase: "with the slow side reached by its other family of addresses",
+    phrase: "with the slow side reached by its address of the other family",
     question: "Does the gap go away by the other family of addresses?",
     possible: |kind, case| {
         let http = http(case)?;
