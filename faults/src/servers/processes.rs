@@ -248,7 +248,7 @@ fn start_java(up: &mut Up, listen: &str, tls: Option<(&Tls, &Identity)>, twin: &
     let source = folder.join("Server.java");
     std::fs::write(&source, java::SERVER)?;
     // Beforehand, where none of the limits of the server holds.
-    succeed("javac", &["-d", &folder.to_string_lossy(), &source.to_string_lossy()])?;
+    succeed("javac", &["-J-XX:-UsePerfData", "-d", &folder.to_string_lossy(), &source.to_string_lossy()])?;
     let launch = Launch::new("java")
         .args(java::machine(tls.map(|(tls, _)| tls), twin))
         .args(["-cp".as_ref(), folder.as_os_str(), "Server".as_ref()])

@@ -159,7 +159,7 @@ pub(super) const ALL: &[Drawable] = &[
     .needing(&["bindfs"])
     // So large that reading takes more than starting whatever reads.
     .after(|setup, dice| {
-        let bytes = u64::from(dice.whole(1_000, 8_000)) * 1_000;
+        let bytes = u64::from(dice.whole(2_000, 8_000)) * 1_000;
         slow_reads::on_a_disk(setup.bytes(bytes))
     }),
     Drawable::new(
@@ -195,9 +195,8 @@ pub(super) const ALL: &[Drawable] = &[
         upstream_no_keepalive::INJECTION,
         |setup| net::is_served_behind_a_front(setup) && setup.is_kept(),
         |twin, _, _| {
-            match &mut twin.front {
-                Some(Front::Nginx { keeps } | Front::Haproxy { keeps }) => *keeps = false,
-                _ => {}
+            if let Some(Front::Nginx { keeps } | Front::Haproxy { keeps }) = &mut twin.front {
+                *keeps = false;
             }
             "connects".to_owned()
         },
