@@ -33,6 +33,11 @@ pub(crate) enum Server {
     Own,
     /// A file from memory by Node.js.
     Node,
+    Lighttpd,
+    /// nginx, which does TLS, before PHP-FPM, whose script answers with a file.
+    NginxPhp,
+    /// A file from memory by the server that comes with Java, with a fixed pool of threads.
+    Java,
 }
 
 impl Server {
@@ -45,6 +50,22 @@ impl Server {
             Server::Ruler => "ruler",
             Server::Own => "own",
             Server::Node => "node",
+            Server::Lighttpd => "lighttpd",
+            Server::NginxPhp => "nginx+php",
+            Server::Java => "java",
+        }
+    }
+
+    /// Whether it speaks HTTP/2 where it is told to.
+    pub(crate) fn knows_http2(self) -> bool {
+        match self {
+            Server::Nginx
+            | Server::NginxPhp
+            | Server::Apache
+            | Server::HaproxyNginx
+            | Server::HaproxyRuler
+            | Server::Lighttpd => true,
+            Server::Ruler | Server::Own | Server::Node | Server::Java => false,
         }
     }
 }
@@ -114,9 +135,9 @@ pub(crate) enum Content {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Http {
-    /// Processes that serve (nginx, Apache).
+    /// Processes that serve (nginx, Apache, lighttpd).
     pub(crate) workers: u32,
-    /// Requests served at a time, the others wait (HAProxy's backend, the bench's own server).
+    /// Requests served at a time, the others wait (HAProxy's backend, the bench's own server, PHP-FPM's processes, Java's threads).
     pub(crate) at_a_time: Option<u32>,
     pub(crate) keepalive: bool,
     pub(crate) backlog: u32,
@@ -136,11 +157,11 @@ pub(crate) struct Http {
     /// What the file that is served lies on, from where it is read past the page cache for each request (nginx); `None`: where all else
     /// lies.
     pub(crate) disk: Option<VolumePlan>,
-    /// HTTP/2 is offered beside HTTP/1.1 (nginx, HAProxy; over TLS), and duel and the tools speak it.
+    /// HTTP/2 is offered beside HTTP/1.1 (nginx, Apache, HAProxy, lighttpd; over TLS), and duel and the tools speak it.
     pub(crate) http2: bool,
     /// Bytes of a frame of HTTP/2, where they are not nginx's usual ones.
     pub(crate) frame_bytes: Option<u32>,
-    /// Requests that are taken at a time on a connection of HTTP/2, where they are not the usual ones (nginx, HAProxy).
+    /// Requests that are taken at a time on a connection of HTTP/2, where they are not the usual ones (nginx, Apache, HAProxy).
     pub(crate) most_streams: Option<u32>,
     /// Bytes of a request that are taken ahead over HTTP/2, where they are not the usual ones (HAProxy).
     pub(crate) stream_window_bytes: Option<u32>,
@@ -148,7 +169,7 @@ pub(crate) struct Http {
     pub(crate) nodelay: bool,
     /// One lock for all connections (the bench's own server).
     pub(crate) shared_lock: bool,
-    /// What is done for each request besides serving it (the bench's own server, Node).
+    /// What is done for each request besides serving it (the bench's own server, Node, PHP, Java).
     pub(crate) handler: Handler,
 }
 

@@ -34,7 +34,7 @@ mod unknown;
 
 pub use case::{Case, Step};
 pub use cause::CauseEntry;
-pub use causes::{catalogue, unproven};
+pub use causes::{catalogue, catalogue_of, unproven};
 pub use engine::{next, next_naming};
 pub use evidence::below::as_below;
 pub use probes::LONGER;

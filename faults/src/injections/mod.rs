@@ -81,6 +81,9 @@ use crate::servers::Up;
 use crate::twin::{Address, Companion, Front, Key, Log, Path, Server, Twin, Versions};
 pub(crate) use unproven::UNPROVEN;
 
+/// Where Java's virtual machine looks for words of whoever cannot change its command line.
+pub(crate) const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
 /// Server CPU time per request under load, in microseconds, healthy and faulty.
 fn cpu_per_request(arena: &Arena, load: &ToolLoad) -> anyhow::Result<(f64, f64)> {
     arena.by_turns(|up| Ok(arena.client.load(up, load)?.server_cpu_us))

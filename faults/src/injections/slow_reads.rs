@@ -15,15 +15,17 @@ pub(super) fn on_a_disk(setup: Setup) -> Setup {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    let slower = |twin: &mut Twin| {
-        twin.http.disk = Some(VolumePlan { backing: Backing::UserSpace, direct_io: true, ..QUICK });
-    };
     let nginx = || Setup::of(Server::Nginx);
     vec![
         INJECTION.case(&on_a_disk(nginx().bytes(1_100_000).connections(4)), "user-space", slower),
         INJECTION.case(&on_a_disk(nginx().https().bytes(2_000_000).connections(2)), "user-space", slower),
         INJECTION.case(&on_a_disk(nginx().bytes(8_000_000).connections(2)), "user-space", slower),
     ]
+}
+
+/// Each read goes through a program.
+pub(super) fn slower(twin: &mut Twin) {
+    twin.http.disk = Some(VolumePlan { backing: Backing::UserSpace, direct_io: true, ..QUICK });
 }
 
 /// The file takes longer past the page cache, whoever reads it.

@@ -25,6 +25,12 @@ pub(super) fn draw(dice: &mut Dice, installed: &Installed) -> Setup {
     if dice.one_in(3) {
         setup = if setup.twin.tls.is_some() && dice.one_in(3) { setup.resuming() } else { setup.connecting() };
     }
+    if setup.twin.tls.is_some() && server.knows_http2() && !setup.load.connect_anew && dice.one_in(2) {
+        // As many requests at a time as over HTTP/1.1, on fewer connections.
+        let at_a_time = setup.load.connections;
+        let streams = dice.whole(1, at_a_time.min(32));
+        setup = setup.connections(at_a_time / streams).http2(streams);
+    }
     if dice.one_in(5) {
         let rtt_us = u64::from(dice.whole(200, 30_000));
         setup = setup.with(&format!("rtt{rtt_us}us"), |twin| twin.network.path = Path::round_trip_us(rtt_us));

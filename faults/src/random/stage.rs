@@ -61,6 +61,7 @@ fn ms_per_request(arena: &crate::arena::Arena, up: &Up, load: &Load) -> anyhow::
     let headers = if load.headers.is_empty() { USUAL } else { load.headers };
     let short = ToolLoad {
         connections: load.connections,
+        streams: load.streams,
         seconds: 1,
         connect_anew: load.connect_anew,
         resumes: load.resumption,

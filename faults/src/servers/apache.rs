@@ -42,6 +42,12 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     for listen in site.listen {
         let _ = writeln!(text, "Listen {listen}");
     }
+    if site.http.http2 {
+        text += "LoadModule http2_module /usr/lib/apache2/modules/mod_http2.so\nProtocols h2 http/1.1\n";
+    }
+    if let Some(streams) = site.http.most_streams {
+        let _ = writeln!(text, "H2MaxSessionStreams {streams}");
+    }
     let on = |yes| if yes { "On" } else { "Off" };
     let _ = writeln!(text, "KeepAlive {}\nEnableSendfile {}", on(site.http.keepalive), on(site.http.sendfile));
     // Without sendfile Apache maps files, which costs as little; copying needs both off.

@@ -6,15 +6,20 @@ mod certificates;
 mod companion;
 mod content;
 mod haproxy;
+mod java;
+mod lighttpd;
 mod network;
 mod nginx;
 mod node;
+mod php;
 mod processes;
 
 use crate::twin::{Address, Network, Process, Twin};
 use crate::world::{Cgroup, Folder, Launch, Namespace, Running, Volume, World};
 use anyhow::Context;
+pub(crate) use lighttpd::is_installed as lighttpd_is_installed;
 pub(crate) use network::Place;
+pub(crate) use php::program as php_fpm;
 pub(crate) use processes::BEHIND_PORT;
 use std::time::{Duration, Instant};
 
@@ -112,19 +117,10 @@ impl<S: Serve> Up<S> {
         Ok(stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
     }
 
-    /// CPU time that its processes have used so far, threads that have ended included. `stat` counts ticks of 10 ms, which
-    /// is fine enough for loads of seconds; `schedstat` is finer, but forgets threads when they end.
+    /// CPU time that its processes have used so far, threads that have ended included.
     pub(crate) fn cpu_ns(&self) -> anyhow::Result<u64> {
-        const TICK_NS: u64 = 10_000_000;
-        let mut sum = 0;
-        for pid in self.pids()? {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // After the name in brackets the 12th and 13th fields are user and system time.
-            let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
-            sum +=
-                rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * TICK_NS;
-        }
-        Ok(sum)
+        let read = |pid, name| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        Ok(self.pids()?.into_iter().map(|pid| cpu_ns(&read(pid, "stat"), &read(pid, "schedstat"))).sum())
     }
 
     /// A launch as the server's: its CPUs, its group, its environment.
@@ -148,8 +144,9 @@ impl<S: Serve> Up<S> {
     }
 
     fn wait_until_ready(&mut self) -> anyhow::Result<()> {
-        /// A server that has not opened its ports by then never will.
-        const START: Duration = Duration::from_secs(20);
+        /// A server that has not opened its ports by then never will. Java needs most of a second of CPU time for it, of which
+        /// a quota may leave it a twentieth.
+        const START: Duration = Duration::from_secs(60);
         let until = Instant::now() + START;
         loop {
             for process in &mut self.processes {
@@ -183,6 +180,18 @@ impl<S: Serve> Drop for Up<S> {
     }
 }
 
+/// CPU time of a process, by its files of these names in `/proc`. `stat` has all threads, those that have ended included, in whole
+/// ticks of 10 ms: of many processes that share the work each may be short of one. `schedstat` is exact, and has the first thread.
+fn cpu_ns(stat: &str, schedstat: &str) -> u64 {
+    const TICK_NS: u64 = 10_000_000;
+    let number = |word: &str| word.parse::<u64>().ok();
+    // After the name in brackets the 12th and 13th fields are user and system time.
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let ticks: u64 = after_name.split(' ').skip(11).take(2).filter_map(number).sum();
+    let first_thread = schedstat.split_whitespace().next().and_then(number).unwrap_or(0);
+    first_thread.max(ticks * TICK_NS)
+}
+
 fn is_child_of(pid: u32, parent: Option<u32>) -> bool {
     let Some(parent) = parent else { return false };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -209,4 +218,20 @@ fn listening_ports(namespace: &Namespace) -> anyhow::Result<Vec<u16>> {
         }
     }
     Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_that_of_all_threads_and_of_less_than_a_tick() {
+        let stat = |user: u64, system: u64| {
+            format!("7 (a (b) c) S 1 7 7 0 -1 4194304 90 0 0 0 {user} {system} 0 0 20 0 1 0 5")
+        };
+        assert_eq!(cpu_ns(&stat(0, 0), "4200000 11 5\n"), 4_200_000, "a process that has not had a tick");
+        assert_eq!(cpu_ns(&stat(3, 2), "4200000 11 5\n"), 50_000_000, "other threads have worked");
+        assert_eq!(cpu_ns(&stat(3, 2), ""), 50_000_000);
+        assert_eq!(cpu_ns("", ""), 0, "it has ended meanwhile");
+    }
 }

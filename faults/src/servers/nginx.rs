@@ -21,6 +21,16 @@ pub(crate) enum Serve<'a> {
     Files(&'a Path),
     /// Passes them on.
     PassTo(Behind<'a>),
+    /// Has a script answer all of them.
+    Script(Script<'a>),
+}
+
+/// A script, and the FastCGI server that executes it.
+pub(crate) struct Script<'a> {
+    pub(crate) address: &'a str,
+    pub(crate) path: &'a Path,
+    /// What it is told with each request.
+    pub(crate) told: &'a [(&'a str, String)],
 }
 
 /// The server that requests are passed on to.
@@ -87,6 +97,7 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
                 on(nodelay)
             )
         }
+        Serve::Script(ref script) => writeln!(server, "    {}", by_script(script)),
     };
     let log = site.log.map_or("off".to_owned(), |path| path.display().to_string());
     let timeout = if keepalive { 600 } else { 0 };
@@ -102,6 +113,18 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
         // It would go by the page cache.
         on(sendfile && site.http.disk.is_none()),
         on(nodelay),
+    )
+}
+
+fn by_script(script: &Script<'_>) -> String {
+    let told: String = script.told.iter().map(|(name, value)| format!("fastcgi_param {name} {value}; ")).collect();
+    // What does not fit into the buffers waits at the script, and not in a file.
+    format!(
+        "location / {{ fastcgi_pass {}; fastcgi_param REQUEST_METHOD $request_method; \
+         fastcgi_param SCRIPT_FILENAME {}; {told}fastcgi_buffers 64 16k; fastcgi_buffer_size 16k; \
+         fastcgi_max_temp_file_size 0; }}",
+        script.address,
+        script.path.display(),
     )
 }
 

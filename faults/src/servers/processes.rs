@@ -1,9 +1,9 @@
 //! Which processes make a twin, on which ports of its namespace.
 
 use super::certificates::Identity;
-use super::{Serve, Up, apache, content, haproxy, nginx, node};
+use super::{Serve, Up, apache, content, haproxy, java, lighttpd, nginx, node, php};
 use crate::twin::{Address, Ciphers, Front, Handler, Key, Log, Network, Process, Server, Tls, Twin, Versions};
-use crate::world::{Launch, Volume, World, log_volume};
+use crate::world::{Launch, Volume, World, log_volume, succeed};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const BEHIND_PORT: u16 = 8080;
 /// Where the relay to the last server of a balancer listens.
 const RELAY_PORT: u16 = 8082;
-/// Where the backend of [`Server::HaproxyNginx`] and [`Server::HaproxyRuler`] listens.
+/// Where the backend of [`Server::HaproxyNginx`], [`Server::HaproxyRuler`] and [`Server::NginxPhp`] listens.
 const BACKEND_PORT: u16 = 8081;
 
 impl Serve for Twin {
@@ -39,7 +39,7 @@ impl Serve for Twin {
         if matches!(self.front, Some(Front::Balancer { .. })) {
             ports.push(RELAY_PORT);
         }
-        if matches!(self.server, Server::HaproxyNginx | Server::HaproxyRuler) {
+        if matches!(self.server, Server::HaproxyNginx | Server::HaproxyRuler | Server::NginxPhp) {
             ports.push(BACKEND_PORT);
         }
         ports
@@ -93,6 +93,9 @@ fn start(up: &mut Up) -> anyhow::Result<()> {
         Server::Ruler => start_ruler(up, &listens[0], &twin)?,
         Server::Own => start_own(up, &listens[0], &twin)?,
         Server::Node => start_node(up, &listens[0], tls, &twin)?,
+        Server::Lighttpd => start_lighttpd(up, listens, tls, &twin)?,
+        Server::NginxPhp => start_nginx_php(up, listens, tls, &twin)?,
+        Server::Java => start_java(up, &listens[0], tls, &twin)?,
         Server::HaproxyNginx | Server::HaproxyRuler => start_haproxy_pair(up, listens, tls, &twin)?,
     }
     match twin.front {
@@ -212,6 +215,45 @@ fn start_node(up: &mut Up, listen: &str, tls: Option<(&Tls, &Identity)>, twin: &
     let file = folder.join("f.html");
     let settings = node::settings(listen, tls, twin, &file);
     up.run("server", Launch::new("node").args([script.into_os_string(), settings.into()]))
+}
+
+fn start_lighttpd(up: &mut Up, listen: &[String], tls: Option<(&Tls, &Identity)>, twin: &Twin) -> anyhow::Result<()> {
+    let root = up.folder.path().to_owned();
+    let folder = root.join("server");
+    std::fs::create_dir(&folder)?;
+    let config = folder.join("lighttpd.conf");
+    let site = lighttpd::Site { listen, tls, http: &twin.http, root: &root };
+    std::fs::write(&config, lighttpd::config(&folder, &site))?;
+    up.run("server", Launch::new("lighttpd").args(["-D".as_ref(), "-f".as_ref(), config.as_os_str()]))
+}
+
+fn start_nginx_php(up: &mut Up, listen: &[String], tls: Option<(&Tls, &Identity)>, twin: &Twin) -> anyhow::Result<()> {
+    let folder = up.folder.path().to_owned();
+    let (script, config) = (folder.join("page.php"), folder.join("fpm.conf"));
+    let address = format!("127.0.0.1:{BACKEND_PORT}");
+    std::fs::write(&script, php::PAGE)?;
+    std::fs::write(&config, php::config(&folder, &address, twin.http.at_a_time))?;
+    let program = php::program().context("PHP-FPM is not installed")?;
+    // Without the machine's php.ini, in the foreground, and as root like nginx here.
+    let launch = Launch::new(program).args(["-n", "-F", "-R", "-y"]).args([config.as_os_str()]);
+    up.run("backend", launch)?;
+    let told = php::told(&up.file(), twin.http.handler);
+    let log = log_path(up);
+    let serve = nginx::Serve::Script(nginx::Script { address: &address, path: &script, told: &told });
+    launch_nginx(up, "server", &nginx::Site { listen, tls, http: &twin.http, log: log.as_deref(), serve })
+}
+
+fn start_java(up: &mut Up, listen: &str, tls: Option<(&Tls, &Identity)>, twin: &Twin) -> anyhow::Result<()> {
+    let folder = up.folder.path().to_owned();
+    let source = folder.join("Server.java");
+    std::fs::write(&source, java::SERVER)?;
+    // Beforehand, where none of the limits of the server holds.
+    succeed("javac", &["-J-XX:-UsePerfData", "-d", &folder.to_string_lossy(), &source.to_string_lossy()])?;
+    let launch = Launch::new("java")
+        .args(java::machine(tls.map(|(tls, _)| tls), twin))
+        .args(["-cp".as_ref(), folder.as_os_str(), "Server".as_ref()])
+        .args(java::settings(listen, tls, twin, &up.file()));
+    up.run("server", launch)
 }
 
 fn start_haproxy_pair(

@@ -70,6 +70,12 @@ pub fn catalogue() -> Vec<&'static CauseEntry> {
     entries
 }
 
+/// Those of them that compete for the gaps of one kind of work, by its name in the model: what is to show real faults of all of
+/// them goes by this list.
+pub fn catalogue_of(kind: &str) -> Vec<&'static CauseEntry> {
+    all().filter(|cause| cause.kinds.contains(&kind)).map(|cause| cause.entry).collect()
+}
+
 /// Causes that are told as suspicions rather than named, for only simulated worlds have shown them so far: a wrong
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no

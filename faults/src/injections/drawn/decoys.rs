@@ -44,7 +44,7 @@ pub(crate) const ALL: &[Decoy] = &[
         },
     },
     Decoy {
-        fits: |setup| is_large(setup) && setup.is_on(&[Server::Nginx, Server::Apache]),
+        fits: |setup| is_large(setup) && setup.is_on(&[Server::Nginx, Server::Apache, Server::NginxPhp]),
         differ: |twin, _| {
             twin.http.log = Log::Nowhere;
             "log-to-dev-null".to_owned()

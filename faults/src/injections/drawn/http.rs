@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::injections::{
-    compression, few_workers, larger_response, lock_contention, no_keepalive, no_sendfile, sync_logging,
+    compression, few_workers, h2_streams, larger_response, lock_contention, no_keepalive, no_sendfile, slow_reads,
+    sync_logging, upstream_no_keepalive, version,
 };
-use crate::twin::{Handler, Log};
+use crate::twin::{Front, Handler, Log};
 
 pub(super) const ALL: &[Drawable] = &[
     Drawable::new(
         no_keepalive::INJECTION,
-        |setup| setup.is_kept() && !setup.is_on(&[Server::Own]),
+        // Over HTTP/2 servers take leave in ways of their own.
+        |setup| setup.is_kept() && !setup.is_http2() && !setup.is_on(&[Server::Own]),
         |twin, _, _| {
             twin.http.keepalive = false;
             "closes".to_owned()
@@ -29,10 +31,31 @@ pub(super) const ALL: &[Drawable] = &[
         let us = dice.whole(3_000, 30_000);
         setup.path(&format!("/sleep/{us}")).with("max64", |twin| twin.http.at_a_time = Some(64))
     }),
+    // Processes of PHP, and threads of Java: of a script that waits for something there are as many at a time.
+    Drawable::new(
+        few_workers::INJECTION,
+        |setup| {
+            let served = setup.is_on(&[Server::NginxPhp, Server::Java]) && !setup.is_https();
+            let quick = (1..100_000).contains(&setup.body_bytes());
+            served && quick && setup.is_kept() && setup.is_near() && setup.load.connections >= 8
+        },
+        |twin, load, dice| {
+            let at_a_time = dice.whole(1, (load.connections * 2 / 3).min(24));
+            twin.http.at_a_time = Some(at_a_time);
+            format!("{at_a_time}of64")
+        },
+    )
+    .after(|setup, dice| {
+        let us = u64::from(dice.whole(3_000, 30_000));
+        setup.with(&format!("sleeps{us}us-max64"), |twin| {
+            twin.http.handler = Handler::Sleeps { us };
+            twin.http.at_a_time = Some(64);
+        })
+    }),
     Drawable::new(
         compression::INJECTION,
         |setup| {
-            let serves = setup.is_on(&PACKAGED) || setup.is_on(&[Server::Node]);
+            let serves = setup.is_on(&PACKAGED) || setup.is_on(&[Server::Node, Server::Java]);
             serves && setup.is_near() && (1_000..300_000).contains(&setup.body_bytes())
         },
         |twin, _, dice| {
@@ -61,7 +84,10 @@ pub(super) const ALL: &[Drawable] = &[
     ),
     Drawable::new(
         sync_logging::INJECTION,
-        |setup| setup.is_on(&[Server::Nginx, Server::Apache]) && setup.is_near() && setup.twin.http.log == Log::Off,
+        |setup| {
+            let logs = setup.is_on(&[Server::Nginx, Server::Apache, Server::NginxPhp]);
+            logs && setup.is_near() && setup.twin.http.log == Log::Off && setup.twin.http.disk.is_none()
+        },
         |twin, _, _| {
             twin.http.log = Log::OnDisk { synchronous: true };
             "sync-mount".to_owned()
@@ -73,7 +99,12 @@ pub(super) const ALL: &[Drawable] = &[
         |setup| (200..200_000).contains(&setup.body_bytes()) && setup.is_near(),
         |twin, _, dice| {
             let small = twin.path_bytes() < 4_000;
-            let told_fields = matches!(twin.server, Server::Nginx | Server::Apache);
+            // HTTP/2 packs fields, and what they come to is not known.
+            let told_fields = !twin.http.http2
+                && matches!(
+                    twin.server,
+                    Server::Nginx | Server::Apache | Server::Lighttpd | Server::NginxPhp | Server::Java
+                );
             if small && told_fields && dice.one_in(2) {
                 // More than the rest of the response, and no more than servers and clients take.
                 twin.http.padding_bytes += dice.whole(5_000, 20_000);
@@ -98,7 +129,10 @@ pub(super) const ALL: &[Drawable] = &[
     // A fair lock that sleepers wait for: more connections get as much done as one does.
     Drawable::new(
         Injection::new("lock.contention", outside::answers),
-        |setup| setup.is_on(&[Server::Own]) && setup.is_kept() && setup.is_near() && setup.load.connections >= 4,
+        |setup| {
+            let locks = setup.is_on(&[Server::Own, Server::Java]);
+            locks && setup.is_kept() && setup.is_near() && setup.load.connections >= 4
+        },
         |twin, _, _| {
             if let Handler::Locks { shared, .. } = &mut twin.http.handler {
                 *shared = true;
@@ -109,5 +143,67 @@ pub(super) const ALL: &[Drawable] = &[
     .after(|setup, dice| {
         let us = u64::from(dice.whole(200, 5_000));
         setup.with(&format!("locks{us}us"), |twin| twin.http.handler = Handler::Locks { us, shared: false })
+    }),
+    Drawable::new(
+        slow_reads::INJECTION,
+        |setup| {
+            let large = (300_000..10_000_000).contains(&setup.body_bytes());
+            let few = setup.load.connections <= 8 && setup.is_kept();
+            setup.is_on(&[Server::Nginx]) && large && few && setup.is_near() && setup.twin.http.log == Log::Off
+        },
+        |twin, _, _| {
+            slow_reads::slower(twin);
+            "user-space".to_owned()
+        },
+    )
+    .needing(&["bindfs"])
+    // So large that reading takes more than starting whatever reads.
+    .after(|setup, dice| {
+        let bytes = u64::from(dice.whole(2_000, 8_000)) * 1_000;
+        slow_reads::on_a_disk(setup.bytes(bytes))
+    }),
+    Drawable::new(
+        version::INJECTION,
+        |setup| {
+            let large = (20_000..500_000).contains(&setup.body_bytes());
+            // With several requests on a connection nginx stands still at times among such frames, which is another fault.
+            let one_by_one = setup.is_http2() && setup.load.streams == 1;
+            setup.is_on(&[Server::Nginx]) && one_by_one && large && setup.is_near()
+        },
+        |twin, _, dice| {
+            let bytes = dice.whole(8, 40);
+            twin.http.frame_bytes = Some(bytes);
+            format!("frames{bytes}")
+        },
+    ),
+    Drawable::new(
+        h2_streams::INJECTION,
+        |setup| {
+            let told = setup.is_on(&[Server::Nginx, Server::NginxPhp, Server::Apache, Server::HaproxyNginx]);
+            // So small that the path makes requests wait, and not their bytes.
+            let small = (1..50_000).contains(&setup.body_bytes());
+            told && setup.is_http2() && small && setup.load.streams >= 4 && setup.is_literal()
+        },
+        |twin, load, dice| {
+            let streams = dice.whole(1, load.streams / 3);
+            twin.http.most_streams = Some(streams);
+            format!("takes{streams}of{}", load.streams)
+        },
+    )
+    .after(|setup, dice| distant(setup, dice, (5_000, 40_000))),
+    Drawable::new(
+        upstream_no_keepalive::INJECTION,
+        |setup| net::is_served_behind_a_front(setup) && setup.is_kept(),
+        |twin, _, _| {
+            if let Some(Front::Nginx { keeps } | Front::Haproxy { keeps }) = &mut twin.front {
+                *keeps = false;
+            }
+            "connects".to_owned()
+        },
+    )
+    .needing(&["haproxy", "nginx"])
+    .after(|setup, dice| match dice.one_in(2) {
+        true => upstream_no_keepalive::behind_nginx(setup),
+        false => upstream_no_keepalive::behind_haproxy(setup),
     }),
 ];

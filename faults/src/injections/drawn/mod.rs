@@ -84,6 +84,10 @@ impl Setup {
         }
     }
 
+    fn is_http2(&self) -> bool {
+        self.twin.http.http2
+    }
+
     fn is_kept(&self) -> bool {
         !self.load.connect_anew
     }
@@ -114,6 +118,11 @@ fn round_trip_us(twin: &Twin) -> u64 {
     }
 }
 
+/// Requests that are under way at a time.
+fn at_a_time(load: &Load) -> u64 {
+    u64::from(load.connections) * u64::from(load.streams)
+}
+
 /// A path through the relay, of a round trip within these bounds, unless there is one that is long enough.
 fn distant(setup: Setup, dice: &mut Dice, (from_us, to_us): (u32, u32)) -> Setup {
     if setup.round_trip_us() >= u64::from(from_us) {
@@ -123,5 +132,5 @@ fn distant(setup: Setup, dice: &mut Dice, (from_us, to_us): (u32, u32)) -> Setup
     setup.with(&format!("rtt{rtt_us}us"), |twin| twin.network.path = Path::round_trip_us(rtt_us))
 }
 
-/// The servers that serve files and are told much.
-const PACKAGED: [Server; 3] = [Server::Nginx, Server::Apache, Server::HaproxyNginx];
+/// The servers that are told much: those that serve files, and nginx before PHP.
+const PACKAGED: [Server; 5] = [Server::Nginx, Server::Apache, Server::HaproxyNginx, Server::Lighttpd, Server::NginxPhp];

@@ -8,6 +8,12 @@ use crate::injections::{
 use crate::relay::LinkPlan;
 use crate::twin::{Front, Loss, Packets, Way};
 
+/// One that a proxy may stand before, in the server's own network, and that is none itself.
+pub(super) fn is_served_behind_a_front(setup: &Setup) -> bool {
+    let is_front = setup.is_on(&[Server::HaproxyNginx, Server::HaproxyRuler, Server::NginxPhp]);
+    !is_front && !setup.is_http2() && setup.is_near() && setup.is_literal()
+}
+
 pub(super) const ALL: &[Drawable] = &[
     Drawable::new(path_delay::INJECTION, Setup::is_literal, |twin, _, dice| {
         let plus_us = dice.whole(1_000, 30_000);
@@ -41,13 +47,13 @@ pub(super) const ALL: &[Drawable] = &[
     ),
     Drawable::new(
         rate_cap::INJECTION,
-        // All connections together are served within two seconds at the least rate there is.
+        // All requests that are under way are served within two seconds at the least rate there is.
         |setup| {
-            let round = setup.body_bytes() * u64::from(setup.load.connections);
+            let round = setup.body_bytes() * at_a_time(&setup.load);
             setup.body_bytes() >= 100_000 && setup.is_kept() && round <= 40_000_000
         },
         |twin, load, dice| {
-            let round = (twin.path_bytes() * u64::from(load.connections)) as f64;
+            let round = (twin.path_bytes() * at_a_time(load)) as f64;
             if let Path::Relay { to_client, .. } = &mut twin.network.path {
                 let rate = dice.between((round / 2.0).max(2e6), 60e6) as u64;
                 *to_client = LinkPlan { bytes_per_s: Some(rate), ..*to_client };
@@ -73,6 +79,18 @@ pub(super) const ALL: &[Drawable] = &[
         },
     )
     .after(|setup, dice| setup.path(&format!("/two-writes/{}", dice.whole(100, 1400)))),
+    // Java's own server writes head and body by themselves, and leaves Nagle's algorithm on unless it is told otherwise.
+    Drawable::new(
+        delayed_ack::INJECTION,
+        |setup| {
+            let small = (1..=1_400).contains(&setup.body_bytes());
+            setup.is_on(&[Server::Java]) && small && setup.is_kept() && setup.is_near()
+        },
+        |twin, _, _| {
+            twin.http.nodelay = false;
+            "nagle".to_owned()
+        },
+    ),
     Drawable::new(
         backlog_overflow::INJECTION,
         |setup| setup.load.connect_anew && setup.is_on(&PACKAGED) && setup.is_near(),
@@ -131,10 +149,7 @@ pub(super) const ALL: &[Drawable] = &[
     }),
     Drawable::new(
         extra_hop::INJECTION,
-        |setup| {
-            let behind = [Server::Nginx, Server::Apache, Server::Ruler, Server::Node, Server::Own];
-            setup.is_on(&behind) && setup.is_near() && setup.is_literal() && setup.body_bytes() > 0
-        },
+        |setup| is_served_behind_a_front(setup) && setup.twin.front.is_none() && setup.body_bytes() > 0,
         |twin, _, dice| match dice.whole(1, 3) {
             1 => {
                 twin.front = Some(Front::Haproxy { keeps: true });

@@ -68,11 +68,17 @@ fn lets_through(arena: &Arena, per_window: u32, window_us: u64) -> anyhow::Resul
 const INJECTION: Injection = Injection::new(NAMELESS, answers);
 
 fn is_application(setup: &Setup) -> bool {
-    setup.is_on(&[Server::Own, Server::Node]) && setup.is_near()
+    setup.is_on(&[Server::Own, Server::Node, Server::NginxPhp, Server::Java]) && setup.is_near()
 }
 
-fn is_own(setup: &Setup) -> bool {
-    setup.is_on(&[Server::Own]) && setup.is_near()
+/// One process for all requests, which can count them.
+fn counts(setup: &Setup) -> bool {
+    setup.is_on(&[Server::Own, Server::Node, Server::Java]) && setup.is_near()
+}
+
+/// Timers that are fine enough for windows of some milliseconds.
+fn counts_finely(setup: &Setup) -> bool {
+    setup.is_on(&[Server::Own, Server::Java]) && setup.is_near()
 }
 
 /// All of them.
@@ -87,12 +93,12 @@ pub(crate) const ALL: &[Drawable] = &[
         twin.http.handler = Handler::Burns { us };
         format!("handler-burns-{us}us")
     }),
-    Drawable::new(INJECTION, is_application, |twin, _, dice| {
+    Drawable::new(INJECTION, counts, |twin, _, dice| {
         let (every, us) = (dice.whole(5, 50), u64::from(dice.whole(10_000, 100_000)));
         twin.http.handler = Handler::SlowShare { every, us };
         format!("each-{every}th-takes-{us}us")
     }),
-    Drawable::new(INJECTION, is_own, |twin, _, dice| {
+    Drawable::new(INJECTION, counts_finely, |twin, _, dice| {
         let (per_window, window_us) = (dice.whole(20, 300), u64::from(dice.whole(5, 50)) * 1000);
         twin.http.handler = Handler::Limits { per_window, window_us };
         format!("limits-{per_window}-each-{window_us}us")

@@ -1,7 +1,9 @@
 //! Faults of TLS.
 
 use super::*;
-use crate::injections::{aes_unused, extra_round_trip, large_key, no_asm, no_resumption, slow_cipher, slow_group};
+use crate::injections::{
+    JAVA_OPTIONS, aes_unused, extra_round_trip, large_key, no_asm, no_resumption, slow_cipher, slow_group,
+};
 use crate::openssl;
 use crate::twin::{Ciphers, Versions};
 
@@ -10,6 +12,10 @@ pub(super) const ALL: &[Drawable] = &[
         aes_unused::INJECTION,
         |setup| setup.is_https() && setup.body_bytes() >= 50_000 && setup.is_near(),
         |twin, _, dice| {
+            if twin.server == Server::Java {
+                twin.process.env.push((JAVA_OPTIONS.to_owned(), "-XX:-UseAES".to_owned()));
+                return "no-aes-of-java".to_owned();
+            }
             // As in the hand-made cases: without the instructions for AES, or without SSSE3 as well.
             let (name, words) = *dice.pick(&[
                 ("no-aes", "~0x200000200000000:~0x60000000000"),
@@ -74,7 +80,7 @@ pub(super) const ALL: &[Drawable] = &[
     Drawable::new(
         slow_group::INJECTION,
         |setup| {
-            let serves = setup.is_on(&PACKAGED) || setup.is_on(&[Server::Node]);
+            let serves = setup.is_on(&PACKAGED) || setup.is_on(&[Server::Node, Server::Java]);
             serves && setup.is_https() && setup.connects_in_full() && setup.is_near()
         },
         |twin, _, _| {

@@ -1,4 +1,4 @@
-//! Looks at web servers by other means than duel: curl, wrk and ab.
+//! Looks at web servers by other means than duel: curl, wrk, ab and h2load. They speak the version of HTTP that duel will.
 
 use crate::arena::{Client, median};
 use crate::servers::Up;
@@ -30,8 +30,10 @@ impl Client {
         const FORMAT: &str = "%{time_namelookup} %{time_connect} %{time_appconnect} %{time_total} \
                               %{size_download} %{size_header} %{num_connects}\\n";
         let url = format!("{}?n=[1-{}]", up.url(), requests.count);
+        // A connection of HTTP/2 is not closed for the sake of one request.
+        let version = if up.twin().http.http2 && !requests.connect_anew { "--http2" } else { "--http1.1" };
         let mut args =
-            vec!["-s", "-k", "--http1.1", "--no-sessionid", "--max-time", "120", "-o", "/dev/null", "-w", FORMAT];
+            vec!["-s", "-k", version, "--no-sessionid", "--max-time", "120", "-o", "/dev/null", "-w", FORMAT];
         if requests.connect_anew {
             args.extend(["-H", "Connection: close"]);
         }
@@ -52,7 +54,9 @@ impl Client {
         let (connections, streams) = (load.connections.to_string(), load.streams.to_string());
         let mut args = vec!["-c", &connections, "-m", &streams, "-t", "1"];
         let requests = load.requests.map(|requests| requests.to_string());
-        args.extend(requests.as_ref().map_or(["-D", "1"], |requests| ["-n", requests]));
+        let seconds = load.seconds.to_string();
+        args.extend(requests.as_ref().map_or(["-D", &seconds], |requests| ["-n", requests]));
+        args.extend(load.headers.iter().flat_map(|header| ["-H", header]));
         args.extend(load.http1.then_some("--h1"));
         let windows = load.window_bits.map(|bits| bits.to_string());
         if let Some(bits) = &windows {
@@ -74,8 +78,21 @@ impl Client {
         per_s.filter(|per_s| *per_s > 0.0).with_context(|| format!("h2load printed {printed:?}"))
     }
 
-    /// Load by another generator: wrk, or ab where each connection is to make a full TLS handshake (wrk resumes).
+    /// Load by another generator, and what the server needs for it.
     pub(crate) fn load(&self, up: &Up, load: &ToolLoad) -> anyhow::Result<Served> {
+        let cpu_before = up.cpu_ns()?;
+        let per_s = if up.twin().http.http2 && !load.connect_anew {
+            let &ToolLoad { connections, streams, seconds, headers, .. } = load;
+            self.h2load(up, &H2load { connections, streams, seconds, headers, ..H2load::default() })?
+        } else {
+            self.over_http1(up, load)?
+        };
+        let cpu_ns = up.cpu_ns()?.saturating_sub(cpu_before);
+        Ok(Served { per_s, server_cpu_us: cpu_ns as f64 / 1e3 / (per_s * f64::from(load.seconds)) })
+    }
+
+    /// Requests per second by wrk, or by ab where each connection is to make a full TLS handshake (wrk resumes).
+    fn over_http1(&self, up: &Up, load: &ToolLoad) -> anyhow::Result<f64> {
         let (connections, seconds, url) = (load.connections.to_string(), load.seconds.to_string(), up.url());
         let full_handshakes = load.connect_anew && up.twin().tls.is_some() && !load.resumes;
         let (program, mut args, figure) = if full_handshakes {
@@ -90,15 +107,13 @@ impl Client {
             args.extend(["-H", header]);
         }
         args.push(&url);
-        let cpu_before = up.cpu_ns()?;
         let printed = self.run(program, &args)?;
-        let cpu_ns = up.cpu_ns()?.saturating_sub(cpu_before);
         let per_s: f64 = printed
             .lines()
             .find_map(|line| line.trim().strip_prefix(figure)?.split_whitespace().next()?.parse().ok())
             .with_context(|| format!("{program} printed {printed:?}"))?;
         anyhow::ensure!(per_s > 0.0, "{program} got no answers: {printed}");
-        Ok(Served { per_s, server_cpu_us: cpu_ns as f64 / 1e3 / (per_s * f64::from(load.seconds)) })
+        Ok(per_s)
     }
 }
 
@@ -109,8 +124,10 @@ pub(crate) struct H2load {
     /// Requests at a time on each.
     pub(crate) streams: u32,
     pub(crate) http1: bool,
-    /// So many in all, however long they take; else all that are done in a second.
+    /// So many in all, however long they take; else all that are done in these seconds.
     pub(crate) requests: Option<u32>,
+    pub(crate) seconds: u32,
+    pub(crate) headers: &'static [&'static str],
     /// Its own window, as a power of two, less one.
     pub(crate) window_bits: Option<u32>,
     pub(crate) body_bytes: Option<u32>,
@@ -119,7 +136,16 @@ pub(crate) struct H2load {
 impl Default for H2load {
     /// One request at a time.
     fn default() -> H2load {
-        H2load { connections: 1, streams: 1, http1: false, requests: None, window_bits: None, body_bytes: None }
+        H2load {
+            connections: 1,
+            streams: 1,
+            http1: false,
+            requests: None,
+            seconds: 1,
+            headers: &[],
+            window_bits: None,
+            body_bytes: None,
+        }
     }
 }
 
@@ -158,6 +184,8 @@ pub(crate) struct Times {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolLoad {
     pub(crate) connections: u32,
+    /// Requests at a time on each connection of HTTP/2.
+    pub(crate) streams: u32,
     pub(crate) seconds: u32,
     pub(crate) connect_anew: bool,
     /// New connections resume TLS sessions.
@@ -168,7 +196,7 @@ pub(crate) struct ToolLoad {
 impl ToolLoad {
     /// Two seconds over kept connections.
     pub(crate) fn over(connections: u32) -> ToolLoad {
-        ToolLoad { connections, seconds: 2, connect_anew: false, resumes: false, headers: &[] }
+        ToolLoad { connections, streams: 1, seconds: 2, connect_anew: false, resumes: false, headers: &[] }
     }
 
     /// Two seconds, a new connection for each request.
