@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::injections::{
-    address_fallback, backlog_overflow, client_limit, delayed_ack, extra_hop, filter_chain, initcwnd, loss, path_delay,
-    rate_cap, slow_names, small_mtu, small_window,
+    address_fallback, address_family, backlog_overflow, client_limit, delayed_ack, extra_hop, filter_chain, initcwnd,
+    loss, path_delay, rate_cap, slow_names, small_mtu, small_window,
 };
 use crate::relay::LinkPlan;
 use crate::twin::{Front, Loss, Packets, Way};
@@ -193,4 +193,32 @@ pub(super) const ALL: &[Drawable] = &[
     )
     .after(|setup, _| setup.with("ipv6-first", |twin| twin.address = Address::Name { delay_ms: 0, ipv6: true }))
     .unseen_by_load(),
+    Drawable::new(
+        address_family::INJECTION,
+        |setup| {
+            let has_both = setup.twin.address == Address::Name { delay_ms: 0, ipv6: true }
+                && setup.twin.network.path == Path::round_trip_us(0);
+            setup.is_on(&PACKAGED) && (setup.is_near() && setup.is_literal() || has_both)
+        },
+        |twin, load, dice| {
+            let round = (twin.path_bytes() * at_a_time(load)) as f64;
+            let (link, name) = match dice.whole(1, 3) {
+                1 => {
+                    let rtt_us = dice.whole(2_000, 30_000);
+                    (address_family::longer(u64::from(rtt_us)), format!("ipv6-plus{rtt_us}us"))
+                }
+                2 if round >= 1e5 => {
+                    let rate = dice.between((round / 2.0).max(1e6), 20e6) as u64;
+                    (LinkPlan { bytes_per_s: Some(rate), ..LinkPlan::default() }, format!("ipv6-{}kBps", rate / 1000))
+                }
+                _ => {
+                    let loss_ppm = dice.whole(5_000, 50_000);
+                    (LinkPlan { loss_ppm, ..LinkPlan::default() }, format!("ipv6-loses-{loss_ppm}ppm"))
+                }
+            };
+            address_family::by_ipv6(twin, link);
+            name
+        },
+    )
+    .after(|setup, _| address_family::dual_stack(setup)),
 ];
