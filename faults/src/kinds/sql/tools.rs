@@ -40,17 +40,22 @@ impl SqlArena {
     }
 
     fn time_us(&self, server: &Server, connections: u32) -> anyhow::Result<f64> {
-        // Starting a client takes some milliseconds; where each statement has one of its own, that is what is measured.
-        let statements: u32 = if self.load.reconnects { 40 } else { 2_000 };
+        let statements: u32 = if self.load.reconnects { 200 } else { 2_000 };
         let file = server.folder().join("statements.sql");
-        let each = if self.load.reconnects { 1 } else { statements };
-        std::fs::write(&file, text(&self.load, server.rows(), each))?;
+        let mut statements_text = text(&self.load, server.rows(), statements);
+        if self.load.reconnects {
+            // By the client itself: starting one takes longer than a connection does.
+            let again = match server.system() {
+                System::Postgres => "\\connect",
+                System::MariaDb => "connect",
+            };
+            statements_text = statements_text.lines().map(|line| format!("{again}\n{line}\n")).collect();
+        }
+        std::fs::write(&file, statements_text)?;
         // So many clients at a time; each executes the whole file.
-        let script = "for client in $(seq $1); do \
-                          for turn in $(seq $2); do \"${@:4}\" <\"$3\" >/dev/null || exit 1; done & \
-                          clients=\"$clients $!\"; \
-                      done; for client in $clients; do wait $client || exit 1; done";
-        let words = ["-c", script, "bash", &connections.to_string(), &(statements / each).to_string()];
+        let script = "for client in $(seq $1); do \"${@:3}\" <\"$2\" >/dev/null & clients=\"$clients $!\"; done; \
+                      for client in $clients; do wait $client || exit 1; done";
+        let words = ["-c", script, "bash", &connections.to_string()];
         self.stop.go_on()?;
         let began = Instant::now();
         let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([&file]).args(server.shell());
