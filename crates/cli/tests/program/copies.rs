@@ -1,6 +1,6 @@
 //! `--may-copy-database` on a real PostgreSQL and a real MariaDB: what private copies prove, and that nothing of them is left behind.
 
-use crate::common::{MariaDb, Place, Postgres, Running, measuring, wait_until};
+use crate::common::{MariaDb, Place, Postgres, Running, free_port, measuring, skipped, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,11 @@ fn pair(place: &Place) -> Option<[Postgres; 2]> {
 /// The same of MariaDB, where no session may change that at all. `guarded` has a password, and may make a backup; `loader` has none and may
 /// not, so that its owner has to, who may unless he has no login.
 fn mariadb_pair(place: &Place, owner_has_login: bool) -> Option<[MariaDb; 2]> {
+    mariadb_pair_with(place, owner_has_login, &[])
+}
+
+/// The same with more settings for the slow one.
+fn mariadb_pair_with(place: &Place, owner_has_login: bool, of_slow: &[&str]) -> Option<[MariaDb; 2]> {
     const SETUP: &str = "\
 CREATE USER loader@localhost;
 GRANT ALL ON db.* TO loader@localhost;
@@ -35,18 +40,18 @@ GRANT ALL ON *.* TO admin@localhost;
 CREATE USER guarded@localhost IDENTIFIED BY 'hunter2';
 GRANT ALL ON db.* TO guarded@localhost;
 GRANT RELOAD, PROCESS, BINLOG MONITOR ON *.* TO guarded@localhost;";
-    let start = |name: &str, wait: &str| {
+    let start = |name: &str, wait: &str, more: &[&str]| {
         // What the disk takes is hidden as well as it can be.
         let disk = ["--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=32M", "--log-bin"];
         let wait = ["--binlog-commit-wait-count=2", &format!("--binlog-commit-wait-usec={wait}")];
-        let settings = [disk.as_slice(), wait.as_slice()].concat();
+        let settings = [disk.as_slice(), wait.as_slice(), more].concat();
         let setup = match owner_has_login {
             true => SETUP.to_owned(),
             false => format!("{SETUP}\nDROP USER '{}'@localhost;", MariaDb::owner()),
         };
         MariaDb::start_with(place, name, &settings, &setup)
     };
-    let servers = [start("fast", "0")?, start("slow", "20000")?];
+    let servers = [start("fast", "0", &[])?, start("slow", "20000", of_slow)?];
     for server in &servers {
         place.duel(["prepare", &server.address("loader"), "--table-size", "200"]).ok();
     }
@@ -253,4 +258,33 @@ RESET MASTER;";
     let of = &document["targets"][0];
     assert_eq!(of["failed"], serde_json::json!({ "read-only": 8 }), "{of}");
     assert!(of["failure_examples"].to_string().contains("--read-only"), "{of}");
+}
+
+/// A cluster of one, as Galera makes them, which listens for others on this machine only.
+#[test]
+fn no_copy_is_made_of_a_mariadb_in_a_cluster() {
+    let _alone = measuring();
+    // Of a package that Debian's MariaDB depends on.
+    const LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
+    if !Path::new(LIBRARY).exists() {
+        return skipped("Galera is not installed");
+    }
+    let place = Place::new();
+    let cluster = [
+        "--wsrep-on=ON",
+        "--wsrep-cluster-address=gcomm://",
+        "--wsrep-node-address=127.0.0.1",
+        "--binlog-format=ROW",
+        &format!("--wsrep-provider={LIBRARY}"),
+        &format!("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{}", free_port()),
+    ];
+    let Some(servers) = mariadb_pair_with(&place, true, &cluster) else { return };
+    let targets = [0, 1].map(|index: usize| servers[index].address("loader"));
+    let args = args(targets, &["--may-copy-database", "2GB"]);
+    const WHY: &str = "its server is a member of a Galera cluster";
+    refuse(&place, &args, &servers[1].folder, WHY);
+    // It keeps what it changes to itself now, and is a member all the same.
+    let alone = place.file("alone.sql", "SET GLOBAL wsrep_on = OFF;");
+    place.json(["run", &servers[1].address("admin"), "--script", &alone, "-n", "1", "--prepared=off"]);
+    refuse(&place, &args, &servers[1].folder, WHY);
 }

@@ -1,20 +1,76 @@
-//! `db.bad-plan`: the primary key is missing, so that each row is looked for in the whole table.
+//! `db.bad-plan`: the server goes about a statement in another way, because of what nobody sees in its settings.
+//!
+//! duel makes no load on a table that has no index on `id` or none on `k`, so here both are there: the one on `k` is of a kind that the statement
+//! cannot use, or the server is told to ignore it, or it does not use it since what it knows of the table is old or wrong.
 
 use super::*;
 
-const INJECTION: Injection<Sql> = Injection::new("db.bad-plan", slower);
+const INJECTION: Injection<Sql> = Injection::new("db.bad-plan", replanned);
 
 pub(super) fn cases() -> Vec<Case> {
-    let keyless = |twin: &mut SqlTwin| {
-        twin.statements.push(match twin.system {
-            System::Postgres => "ALTER TABLE sbtest1 DROP CONSTRAINT sbtest1_pkey",
-            System::MariaDb => "ALTER TABLE sbtest1 MODIFY id INTEGER NOT NULL, DROP PRIMARY KEY",
-        });
+    let points = |system| Setup::rows(system, 20_000, "select-random-points");
+    let ranges = |system| Setup::rows(system, 20_000, "select-random-ranges");
+    // In one transaction, so that nobody sees the table without its index.
+    let hashed = |twin: &mut SqlTwin| {
+        twin.statements.push("DROP INDEX k_1; CREATE INDEX k_1 ON sbtest1 USING hash (k)");
     };
+    let of_blocks = |twin: &mut SqlTwin| {
+        twin.statements.push("DROP INDEX k_1; CREATE INDEX k_1 ON sbtest1 USING brin (k)");
+    };
+    let ignored = |twin: &mut SqlTwin| twin.statements.push("ALTER TABLE sbtest1 ALTER INDEX k_1 IGNORED");
+    // What a table space costs is no setting that a session tells of; but who calls it a setting is right as well.
+    let costly = |twin: &mut SqlTwin| {
+        twin.statements.push("ALTER TABLESPACE pg_default SET (random_page_cost = 1000)");
+    };
+    let as_setting = INJECTION.or(&["db.config"]);
+    let update = Setup::rows(POSTGRES, 20_000, "update-non-index").sessions(2);
+    let written_later = |setup: Setup<Sql>| setup.with("written-later", write_later);
     vec![
-        INJECTION.case(&Setup::rows(POSTGRES, 20_000, "point-select"), "no-primary-key", keyless),
-        INJECTION.case(&Setup::rows(POSTGRES, 5_000, "update-non-index").sessions(2), "no-primary-key", keyless),
-        INJECTION.case(&Setup::rows(MARIADB, 5_000, "point-select"), "no-primary-key", keyless),
-        INJECTION.case(&Setup::rows(MARIADB, 10_000, "point-select").sessions(4), "no-primary-key", keyless),
+        INJECTION.case(&ranges(POSTGRES), "hash-index", hashed),
+        INJECTION.case(&points(POSTGRES).sessions(4), "brin-index", of_blocks),
+        INJECTION.case(&written_later(points(POSTGRES).sessions(2)), "old-statistics", not_analyzed),
+        as_setting.case(&Setup::rows(POSTGRES, 20_000, "point-select"), "costly-tablespace", costly),
+        as_setting.case(&without_waits(update), "costly-tablespace", costly),
+        INJECTION.case(&points(MARIADB), "ignored-index", ignored),
+        INJECTION.case(&ranges(MARIADB).sessions(4), "ignored-index", ignored),
+        INJECTION.case(&written_later(ranges(MARIADB)), "old-statistics", not_analyzed),
     ]
+}
+
+/// Statistics of the table as it was before its rows were written, which nobody renews by himself; then those of the table as it is, by the
+/// last statement.
+fn write_later(twin: &mut SqlTwin) {
+    twin.statements.extend_from_slice(match twin.system {
+        // A column that has had a few values, of which none stands out, and has many now. It is written anew as a whole, so that no old rows
+        // are left, and VACUUM alone renews no statistics.
+        System::Postgres => &[
+            "ALTER TABLE sbtest1 SET (autovacuum_enabled = off), ALTER k SET STATISTICS 10",
+            "CREATE TABLE kept AS SELECT id, k FROM sbtest1; UPDATE sbtest1 SET k = id % 12",
+            "ANALYZE sbtest1",
+            "UPDATE sbtest1 SET k = kept.k FROM kept WHERE kept.id = sbtest1.id; DROP TABLE kept",
+            "VACUUM FULL sbtest1",
+            "VACUUM sbtest1",
+            "ANALYZE sbtest1",
+        ],
+        // An empty table that was filled, and read from the disk once more, as after a restart: until then the server counts along.
+        System::MariaDb => &[
+            "CREATE TABLE filled LIKE sbtest1; ALTER TABLE filled STATS_PERSISTENT = 1 STATS_AUTO_RECALC = 0",
+            "ANALYZE TABLE filled",
+            "INSERT INTO filled SELECT * FROM sbtest1; DROP TABLE sbtest1; RENAME TABLE filled TO sbtest1",
+            "FLUSH TABLE sbtest1",
+            "ANALYZE TABLE sbtest1",
+        ],
+    });
+}
+
+/// The last statement is left out: the statistics stay those of the table as it was.
+fn not_analyzed(twin: &mut SqlTwin) {
+    twin.statements.pop();
+}
+
+/// The servers tell different plans, and a statement takes longer, over one connection.
+fn replanned(arena: &SqlArena) -> anyhow::Result<Bite> {
+    let (healthy, faulty) = arena.plans()?;
+    let plans = Bite { bites: healthy != faulty, figures: format!("plan: {faulty} against {healthy}") };
+    Ok(plans.and(slower(arena)?))
 }

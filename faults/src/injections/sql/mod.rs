@@ -46,6 +46,16 @@ fn set(name: &'static str, value: &'static str) -> impl Fn(&mut SqlTwin) {
     move |twin| twin.settings.push((name, value))
 }
 
+/// Both with commits that nobody waits for: a disk's time would hide what the fault costs.
+fn without_waits(setup: Setup<Sql>) -> Setup<Sql> {
+    setup.with("no-waits", |twin| {
+        twin.settings.push(match twin.system {
+            System::Postgres => ("synchronous_commit", "off"),
+            System::MariaDb => ("innodb-flush-log-at-trx-commit", "0"),
+        });
+    })
+}
+
 /// A statement takes longer, over one connection.
 fn slower(arena: &SqlArena) -> anyhow::Result<Bite> {
     Ok(Bite::ratio("us per statement", arena.statement_us(1)?, 1.15))

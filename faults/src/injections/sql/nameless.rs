@@ -18,18 +18,11 @@ pub(super) fn cases() -> Vec<Case> {
             }
         });
     };
-    // Commits that nobody waits for: a disk's time would hide the trigger's.
-    let quick = |twin: &mut SqlTwin| {
-        twin.settings.push(match twin.system {
-            System::Postgres => ("synchronous_commit", "off"),
-            System::MariaDb => ("innodb-flush-log-at-trx-commit", "0"),
-        });
-    };
     [POSTGRES, MARIADB]
         .into_iter()
         .map(|system| {
-            let setup = Setup::rows(system, 20_000, "update-non-index").sessions(2).with("no-waits", quick);
-            INJECTION.case(&setup, "trigger-that-computes", works)
+            let setup = Setup::rows(system, 20_000, "update-non-index").sessions(2);
+            INJECTION.case(&without_waits(setup), "trigger-that-computes", works)
         })
         .collect()
 }

@@ -207,6 +207,10 @@ impl Server {
         }
     }
 
+    pub(crate) fn system(&self) -> System {
+        self.system
+    }
+
     pub(crate) fn rows(&self) -> u32 {
         self.rows
     }

@@ -1,7 +1,7 @@
 //! Looks at databases by other means than duel: their own clients, with the statements of the load.
 
 use super::server::Server;
-use super::{SqlArena, Transactions};
+use super::{SqlArena, System, Transactions};
 use crate::arena::CLIENT_CPU;
 use crate::world::Launch;
 use anyhow::ensure;
@@ -21,18 +21,41 @@ impl SqlArena {
         Ok((healthy, faulty))
     }
 
+    /// How both go about a statement of the load, healthy and faulty, as they tell it themselves.
+    pub(crate) fn plans(&self) -> anyhow::Result<(String, String)> {
+        let plan = |server: &Server| {
+            let statement = text(&self.load, server.rows(), 1);
+            let (explain, shape): (_, fn(&str) -> Vec<String>) = match server.system() {
+                System::Postgres => ("EXPLAIN (COSTS OFF)", scans),
+                System::MariaDb => ("EXPLAIN", ways),
+            };
+            let told = server.ask(&format!("{explain} {statement}"))?;
+            let mut nodes = shape(&told);
+            // Each range has a scan of its own.
+            nodes.dedup();
+            ensure!(!nodes.is_empty(), "no plan in: {told}");
+            anyhow::Ok(nodes.join(", "))
+        };
+        Ok((plan(&self.healthy)?, plan(&self.faulty)?))
+    }
+
     fn time_us(&self, server: &Server, connections: u32) -> anyhow::Result<f64> {
-        // Starting a client takes some milliseconds; where each statement has one of its own, that is what is measured.
-        let statements: u32 = if self.load.reconnects { 40 } else { 2_000 };
+        let statements: u32 = if self.load.reconnects { 200 } else { 2_000 };
         let file = server.folder().join("statements.sql");
-        let each = if self.load.reconnects { 1 } else { statements };
-        std::fs::write(&file, text(&self.load, server.rows(), each))?;
+        let mut statements_text = text(&self.load, server.rows(), statements);
+        if self.load.reconnects {
+            // By the client itself: starting one takes longer than a connection does.
+            let again = match server.system() {
+                System::Postgres => "\\connect",
+                System::MariaDb => "connect",
+            };
+            statements_text = statements_text.lines().map(|line| format!("{again}\n{line}\n")).collect();
+        }
+        std::fs::write(&file, statements_text)?;
         // So many clients at a time; each executes the whole file.
-        let script = "for client in $(seq $1); do \
-                          for turn in $(seq $2); do \"${@:4}\" <\"$3\" >/dev/null || exit 1; done & \
-                          clients=\"$clients $!\"; \
-                      done; for client in $clients; do wait $client || exit 1; done";
-        let words = ["-c", script, "bash", &connections.to_string(), &(statements / each).to_string()];
+        let script = "for client in $(seq $1); do \"${@:3}\" <\"$2\" >/dev/null & clients=\"$clients $!\"; done; \
+                      for client in $clients; do wait $client || exit 1; done";
+        let words = ["-c", script, "bash", &connections.to_string()];
         self.stop.go_on()?;
         let began = Instant::now();
         let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([&file]).args(server.shell());
@@ -43,15 +66,49 @@ impl SqlArena {
     }
 }
 
+/// What PostgreSQL says of how it reads tables.
+fn scans(told: &str) -> Vec<String> {
+    let nodes = told.lines().map(|line| line.trim().trim_start_matches("->").trim());
+    nodes.filter(|node| node.contains(" Scan ")).map(str::to_owned).collect()
+}
+
+/// The same of MariaDB: the way, and the index.
+fn ways(told: &str) -> Vec<String> {
+    let way = |row: &str| {
+        let columns: Vec<&str> = row.split('\t').collect();
+        Some(format!("{} by {}", columns.get(3)?, columns.get(5)?))
+    };
+    told.lines().filter_map(way).collect()
+}
+
+/// Points and ranges in a statement of these ops of duel, and how far a range goes.
+const RANDOM: usize = 10;
+const RANDOM_RANGE: u64 = 5;
+
 /// So many statements of the load, on rows that are drawn alike for both.
 fn text(load: &Transactions, rows: u32, statements: u32) -> String {
     let mut text = String::new();
     let mut state = 1_u64;
-    for _ in 0..statements {
+    let mut draw = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let row = 1 + (state >> 33) % u64::from(rows);
+        1 + (state >> 33) % u64::from(rows)
+    };
+    for _ in 0..statements {
+        let row = draw();
         let last = row + u64::from(load.range) - 1;
+        let mut several = |one: fn(u64) -> String, between: &str| {
+            let all: Vec<String> = (0..RANDOM).map(|_| one(draw())).collect();
+            all.join(between)
+        };
         let _ = match load.op {
+            "select-random-points" => {
+                let points = several(|k| k.to_string(), ", ");
+                writeln!(text, "SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({points});")
+            }
+            "select-random-ranges" => {
+                let ranges = several(|k| format!("k BETWEEN {k} AND {}", k + RANDOM_RANGE), " OR ");
+                writeln!(text, "SELECT count(k) FROM sbtest1 WHERE {ranges};")
+            }
             "update-index" => writeln!(text, "UPDATE sbtest1 SET k=k+1 WHERE id={row};"),
             "update-non-index" => writeln!(text, "UPDATE sbtest1 SET c='{row}' WHERE id={row};"),
             "read-only" => {
@@ -75,5 +132,26 @@ mod tests {
         let rows = text.lines().map(|line| line.rsplit_once("id=").unwrap().1.trim_end_matches(';'));
         let rows: Vec<u32> = rows.map(|row| row.parse().unwrap()).collect();
         assert!((1..=10).all(|row| rows.contains(&row)) && rows.iter().all(|row| *row <= 10), "{rows:?}");
+    }
+
+    #[test]
+    fn points_and_ranges_are_as_many_as_those_of_duel() {
+        let of = |op| {
+            let load = Transactions { op, connections: 1, range: 100, reconnects: false, keys: "uniform" };
+            text(&load, 1000, 1)
+        };
+        assert_eq!(of("select-random-points").matches(", ").count(), 3 + 9);
+        let ranges = of("select-random-ranges");
+        assert_eq!((ranges.matches(" BETWEEN ").count(), ranges.matches(" OR ").count()), (10, 9), "{ranges}");
+    }
+
+    #[test]
+    fn plans_are_read_as_servers_tell_them() {
+        let told = "Aggregate\n  ->  Bitmap Heap Scan on sbtest1\n        Recheck Cond: (k = 5)\n        ->  BitmapOr\n              \
+                    ->  Bitmap Index Scan on k_1\n                    Index Cond: (k = 5)\n";
+        assert_eq!(scans(told), ["Bitmap Heap Scan on sbtest1", "Bitmap Index Scan on k_1"]);
+        assert_eq!(scans("Seq Scan on sbtest1\n  Filter: (id = 7)\n"), ["Seq Scan on sbtest1"]);
+        assert_eq!(ways("1\tSIMPLE\tsbtest1\tALL\tNULL\tNULL\tNULL\tNULL\t19800\tUsing where\n"), ["ALL by NULL"]);
+        assert_eq!(ways("ERROR\n"), [""; 0]);
     }
 }

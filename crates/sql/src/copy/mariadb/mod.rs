@@ -46,14 +46,18 @@ impl Maker for MariaDb {
             );
         }
         let set = Set::read(database)?;
-        if set.is_on("wsrep_on") {
-            return no("its server is one of a cluster (wsrep_on)");
+        let mut counts = |name: &str| {
+            let rows = database.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+            let value = rows.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten());
+            Ok::<_, SqlFailure>(value.is_some_and(|value| value != "0" && value != "OFF"))
+        };
+        // With `wsrep_on` off it keeps what it changes to itself, and may still be a member.
+        if set.is_on("wsrep_on") || counts("wsrep_connected")? {
+            return no(
+                "its server is a member of a Galera cluster (wsrep), whose others may have to wait for it during a backup",
+            );
         }
-        if database
-            .rows("SHOW GLOBAL STATUS LIKE 'Slaves_running'")?
-            .iter()
-            .any(|row| row.get(1).and_then(Option::as_deref).is_some_and(|running| running != "0"))
-        {
+        if counts("Slaves_running")? {
             return no("its server follows another one");
         }
         if database.number(IN_MEMORY)?.is_none_or(|tables| tables > 0) {
