@@ -42,6 +42,8 @@ struct Path {
     lost: f64,
     /// What a sender that does not mind losses still carries of what there is.
     carries: f64,
+    /// A full window that something got lost of moves on later, by up to so many round trips.
+    waits_for_lost: f64,
     /// What is beyond the cap is dropped, and does not queue.
     is_policed: bool,
     /// Datagrams beyond the cap wait, and none is dropped.
@@ -62,6 +64,7 @@ const CLEAN: Path = Path {
     reads: 600e6,
     lost: 0.0,
     carries: 1.0,
+    waits_for_lost: 0.0,
     is_policed: false,
     has_long_queue: false,
     waits_there: false,
@@ -91,7 +94,9 @@ impl Path {
             _ => {
                 let segment = set("mss").map_or(self.segment, |mss| (mss - 12.0).min(self.segment));
                 let congestion = variation.settings.get(&Id::new("congestion")).map_or(self.congestion, |name| name);
-                let window = set("window").unwrap_or(self.window) / self.trip_s;
+                let window_bytes = set("window").unwrap_or(self.window);
+                let trips = 1.0 + (self.lost * window_bytes / segment).min(self.waits_for_lost);
+                let window = window_bytes / self.trip_s / trips;
                 // What a loss leaves under way (Mathis et al. 1997); BBR does not mind.
                 let left = if self.lost > 0.0 && congestion != "bbr" { 1.2 / self.lost.sqrt() } else { 1e9 };
                 let left = left * segment / self.trip_s;
@@ -241,6 +246,46 @@ fn losses_that_the_sender_does_not_mind_are_found_by_what_little_loses() {
             let found = found("bulk", streams, &NOT_MINDING, &far);
             assert!(found.iter().all(|cause| cause != "net.loss"), "{what}, {streams}: {found:?}");
         }
+    }
+}
+
+/// The same where windows hold it back.
+const WINDOWS_FULL: Path = Path { window: 2e6, packet_s: 1.5e-6, waits_for_lost: 1.6, ..NOT_MINDING };
+
+#[test]
+fn losses_that_a_full_window_waits_for_are_told_from_a_smaller_window_and_from_a_slow_reader() {
+    for streams in [1, 2] {
+        for lost in [0.01, 0.03] {
+            let far = Path { lost, ..WINDOWS_FULL };
+            assert_eq!(first("bulk", streams, &WINDOWS_FULL, &far), "net.loss", "{lost}, {streams}");
+        }
+        let short = Path { trip_s: 2e-4, ..WINDOWS_FULL };
+        for (what, near, far) in [
+            (
+                "a smaller window, and losses that cost less",
+                WINDOWS_FULL,
+                Path { window: 1e6, lost: 0.01, waits_for_lost: 0.3, ..WINDOWS_FULL },
+            ),
+            ("a reader that losses do not matter to", short.clone(), Path { reads: 250e6, lost: 0.0011, ..short }),
+            ("a far slower reader", WINDOWS_FULL, Path { reads: 10e6, lost: 0.01, ..WINDOWS_FULL }),
+            ("losses on a longer way", WINDOWS_FULL, Path { lost: 0.01, trip_s: 30e-3, ..WINDOWS_FULL }),
+        ] {
+            let found = found("bulk", streams, &near, &far);
+            assert!(found.iter().all(|cause| cause != "net.loss"), "{what}, {streams}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn losses_of_a_way_that_is_too_short_for_a_sixteenth_of_the_flow_are_found() {
+    // 200 microseconds: some 70 KB are under way, a sixteenth of which no buffer holds.
+    let near = Path { trip_s: 2e-4, packet_s: 2e-6, ..NOT_MINDING };
+    for streams in [1, 2] {
+        let far = Path { lost: 0.02, carries: 0.6, ..near.clone() };
+        assert_eq!(first("bulk", streams, &near, &far), "net.loss", "{streams}");
+        let policed = Path { cap: 200e6, is_policed: true, ..near.clone() };
+        let found = found("bulk", streams, &near, &policed);
+        assert!(found.iter().all(|cause| cause != "net.loss"), "{streams}: {found:?}");
     }
 }
 
