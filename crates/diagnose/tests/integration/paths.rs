@@ -44,6 +44,8 @@ struct Path {
     carries: f64,
     /// A full window that something got lost of moves on later, by up to so many round trips.
     waits_for_lost: f64,
+    /// CPUs at its ends have other work: under load round trips take longer.
+    has_busy_ends: bool,
     /// What is beyond the cap is dropped, and does not queue.
     is_policed: bool,
     /// Datagrams beyond the cap wait, and none is dropped.
@@ -65,6 +67,7 @@ const CLEAN: Path = Path {
     lost: 0.0,
     carries: 1.0,
     waits_for_lost: 0.0,
+    has_busy_ends: false,
     is_policed: false,
     has_long_queue: false,
     waits_there: false,
@@ -107,6 +110,7 @@ impl Path {
                 let waits =
                     (window * streams <= flow && self.tells_window && set("window").is_none()) || self.reads <= flow;
                 let loaded_s = self.trip_s + if is_capped && !self.is_policed { 20e-3 } else { 0.0 };
+                let loaded_s = loaded_s * if self.has_busy_ends { 2.1 } else { 1.0 };
                 facts.note("tcp.rtt_us", Some((loaded_s * 1e6) as u64));
                 facts.note("tcp.segment_bytes", Some(segment as u64));
                 facts.note("tcp.congestion", Some(congestion));
@@ -256,6 +260,20 @@ fn losses_that_the_sender_does_not_mind_are_found_by_what_little_loses() {
         ] {
             let found = found("bulk", streams, &NOT_MINDING, &far);
             assert!(found.iter().all(|cause| cause != "net.loss"), "{what}, {streams}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn losses_at_random_beside_busy_cpus_are_no_cap() {
+    // Packets cost little, so that short ones carry as much.
+    let near = Path { packet_s: 1e-6, ..NOT_MINDING };
+    for streams in [1, 2] {
+        let lossy = Path { lost: 0.01, carries: 0.4, has_busy_ends: true, ..near.clone() };
+        assert_eq!(found("bulk", streams, &near, &lossy), ["unknown"], "{streams}");
+        for is_policed in [false, true] {
+            let capped = Path { cap: 20e6, is_policed, has_busy_ends: !is_policed, ..near.clone() };
+            assert_eq!(first("bulk", streams, &near, &capped), "net.rate-cap", "{is_policed}, {streams}");
         }
     }
 }
