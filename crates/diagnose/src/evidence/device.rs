@@ -85,6 +85,8 @@ pub(crate) const AT_THE_LIMIT: f64 = 0.85;
 const NEARLY_ALL: f64 = 0.9;
 /// From here on nearly each op reaches the device.
 const REACHES: f64 = 0.5;
+/// So few calls in all of an experiment are held back by no cap: the lowest that are set let many times as many pass in each second.
+const HARDLY_ANY: f64 = 10.0;
 /// Larger blocks have to reach the device as larger calls, by more than two rates scatter: else calls and bytes are not told apart.
 /// Read-ahead and write-back make calls of their own sizes, and what is too large for one call is cut (256 KiB to some MiB).
 const GROWN: f64 = SAME * SAME;
@@ -132,8 +134,17 @@ impl<'a> Answers<'a> {
         let reference = gap.known_reference().ok_or_else(|| open("there is no reference"))?;
         let [slow, fast] = of_view(gap, reference)?;
         if slow.ios() < REACHES {
-            let text = format!("of 100 ops on {} {:.0} reach its device", gap.slow_name(), 100.0 * slow.ios());
-            return Err(Standing::RuledOut(gap.at_reference(text)));
+            let calls = slow.ios() * reference.slow.ok as f64;
+            let text =
+                format!("for 100 ops on {} its device is called {:.0} times", gap.slow_name(), 100.0 * slow.ios());
+            return Err(if calls < HARDLY_ANY {
+                Standing::RuledOut(gap.at_reference(text))
+            } else {
+                // Neighbours that were gathered into one call wait for it as well, and so does each op behind one that was not in memory.
+                Standing::Undecided(
+                    gap.at_reference(format!("{text}: whether it may do more is told past the page cache (--direct)")),
+                )
+            });
         }
         let looks = [LARGER_BLOCK, DEEPER].map(|kind| shown(gap, kind));
         let wanted: Vec<_> = looks.iter().filter_map(|look| look.as_ref().err().and_then(wants)).collect();

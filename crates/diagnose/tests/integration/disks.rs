@@ -34,6 +34,8 @@ pub struct Disk {
     pub most_bytes: f64,
     /// Calls in flight that lie next to each other are one call to the device.
     pub merges: bool,
+    /// Ops in order that the page cache makes one call of.
+    pub gathers: f64,
     /// From one end to the other of all that is used.
     pub seek_ns: f64,
     pub has_mechanics: bool,
@@ -58,6 +60,7 @@ pub const GOOD: Disk = Disk {
     fits_bytes: f64::INFINITY,
     most_bytes: f64::INFINITY,
     merges: false,
+    gathers: 1.0,
     seek_ns: 0.0,
     has_mechanics: false,
     limits: [None; 3],
@@ -131,7 +134,8 @@ impl Disks {
         let pieces = (whole / disk.most_bytes).ceil().max(1.0);
         let of_device = if !writes || is_part { 1.0 - disk.holes } else { 0.0 };
         let (reads, read_bytes) = (misses + pieces * of_device, 4096.0 * misses + whole * of_device);
-        let (written, written_bytes) = if writes { (pieces, whole) } else { (0.0, 0.0) };
+        let gathered = if is_random || text("direct") == "on" { 1.0 } else { disk.gathers };
+        let (written, written_bytes) = if writes { (pieces / gathered, whole) } else { (0.0, 0.0) };
         let (calls, bytes) = (reads + written, read_bytes + written_bytes);
         let flush_ns = if op.ends_with("sync") || (writes && disk.is_synchronous) { disk.flush_ns } else { 0.0 };
         let seek_ns = if is_random { disk.seek_ns * (size / 256e6).min(1.0).sqrt() } else { 0.0 };
@@ -439,6 +443,39 @@ fn caps_are_told_apart_where_large_blocks_are_cut() {
             let named = Disks::new([cut.clone(), disk.clone()], &settings, seed).named();
             assert_eq!(named, [(cause.to_owned(), Some("B".to_owned()))]);
         }
+    }
+}
+
+#[test]
+fn what_the_page_cache_gathers_acquits_no_cap() {
+    let gathers = Disk { gathers: 8.0, ..GOOD };
+    for (cause, disk) in [
+        ("disk.iops-cap", Disk { calls_per_s: 300.0, ..gathers.clone() }),
+        ("disk.bandwidth-cap", Disk { bytes_per_s: 4e6, ..gathers.clone() }),
+    ] {
+        let explanation = Disks::new([gathers.clone(), disk], &[("op", "write")], 3).explain();
+        assert!(explanation.findings.iter().all(|found| found.cause == "unknown"), "{explanation:#?}");
+        assert!(!explanation.ruled_out.iter().any(|id| id == cause), "{cause}: {explanation:#?}");
+    }
+    // Where nothing reaches the device, it holds nothing back.
+    let in_memory = Disk { gathers: 1e9, call_ns: 1e12, ..GOOD };
+    let slow = Disk { call_ns: 5e12, ..in_memory.clone() };
+    let explanation = Disks::new([in_memory, slow], &[("op", "write")], 3).explain();
+    for cause in ["disk.iops-cap", "disk.bandwidth-cap"] {
+        assert!(explanation.ruled_out.iter().any(|id| id == cause), "{cause}: {explanation:#?}");
+    }
+}
+
+#[test]
+fn data_that_compresses_in_part_leaves_a_file_system_that_compresses_to_be_found() {
+    let settings = [("op", "write"), ("compressibility", "0.5")];
+    for seed in 0..10 {
+        let compresses = Disk { content_ns: 75.0, ..GOOD };
+        let named = Disks::new([GOOD, compresses], &settings, seed).named();
+        assert_eq!(named, [("disk.compression".to_owned(), Some("B".to_owned()))]);
+        let slow = Disk { byte_ns: 40.0, ..GOOD };
+        let named = Disks::new([GOOD, slow], &settings, seed).named();
+        assert!(named.iter().all(|(cause, _)| cause == "unknown"), "{named:?}");
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) fn cases() -> Vec<Case> {
         (lossy(40, 1, 1000), "cubic"),
         (lossy(10, 2, 5000), "reno"),
         (lossy(40, 1, 500), "reno"),
+        (lossy(5, 1, 5000), "reno"),
+        (lossy(15, 4, 3000), "reno"),
     ];
     // Namespaces may have those alone that everybody may choose.
     let there = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();

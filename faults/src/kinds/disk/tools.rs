@@ -43,7 +43,8 @@ impl DiskArena {
     fn fio(&self, file: &Path, words: &[&str]) -> anyhow::Result<Value> {
         let work = &self.work;
         let has = |word: &str| work.words.contains(&word);
-        let flush = work.words.iter().position(|word| *word == "--flush").and_then(|at| work.words.get(at + 1));
+        let after = |name: &str| work.words.iter().skip_while(|word| **word != name).nth(1);
+        let (flush, compressibility) = (after("--flush"), after("--compressibility"));
         let op = if work.op == "fsync" { "randwrite" } else { work.op };
         let mut all = vec![
             "--name=sample".to_owned(),
@@ -57,7 +58,10 @@ impl DiskArena {
             "--output-format=json".to_owned(),
         ];
         all.extend(flush.map(|every| format!("--fsync={every}")));
-        if work.op == "write" {
+        if let Some(share) = compressibility {
+            all.push(format!("--buffer_compress_percentage={:.0}", 100.0 * share.parse::<f64>()?));
+        }
+        if work.op == "write" || compressibility.is_some() {
             // btrfs compresses nothing that is written where space was reserved before.
             all.push("--fallocate=none".to_owned());
         }

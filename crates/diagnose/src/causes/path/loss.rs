@@ -2,29 +2,30 @@
 //!
 //! TCP counts what it sends again. A stream that loses keeps few segments under way, so that several streams flow as many times
 //! faster; a cap that drops what is too much lets all streams together have no more than one. A sender that does not mind losses (bbr) fills
-//! the path with one stream, so that there it is asked what gets lost where little flows. An exchange that loses a packet waits for
+//! the path with one stream, so that there it is asked what gets lost where little flows. Who waits for a lost segment fills its window: where
+//! windows hold a stream back, the gap has to be as wide with windows of one size, and losses have to be worth it. An exchange that loses a packet waits for
 //! a time-out of 200 ms and more, which its mean tells from what is usual. Datagrams are not sent again; where fewer of them get lost when
 //! less is sent, it is a cap.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, shown_flip};
 use crate::evidence::paths::{KINDS, Sends, both, loses_more, queues, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::path::Path;
-use crate::probes::{FEWER_DATAGRAMS, TRICKLE};
+use crate::probes::{FEWER_DATAGRAMS, LITTLE, SET_WINDOW, TRICKLE};
 use duel_model::{Confidence, Evidence, TargetObservation, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
     description: "packets get lost on the path and are sent again after time-outs",
     signature: "segments are sent again, and not on the fast side: streams add up, or as much is sent again of a sixteenth \
-                of the flow, and no window holds them back; of exchanges, time beyond the usual one that is worth the gap. Of datagrams: as many get lost with \
-                a sixteenth of them",
+                of the flow; no window holds them back, or with windows of one size the gap is as wide; of exchanges, time beyond \
+                the usual one that is worth the gap. Of datagrams: as many get lost with a sixteenth of them",
     at_most: "likely",
     needs_machine: false,
 };
 
-/// With more than this held back by windows, it is not losses that keep a stream small.
+/// With more than this held back by windows, it may be these that keep a stream small.
 const MOSTLY_HELD_BACK: f64 = 0.5;
 
 pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
@@ -48,21 +49,22 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             if !more {
                 return Err(Standing::RuledOut(gap.evidence(reference, again)));
             }
-            if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) {
-                let text = format!("{again}, but windows or buffers hold it back for most of the time");
-                return Err(Standing::Undecided(gap.evidence(reference, text)));
-            }
+            let by_windows = slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK);
+            let beside = if by_windows { vec![beside_windows(gap, reference, &again)?] } else { Vec::new() };
             let streams = streams(gap)?;
             let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
-            let facts = if streams.add_up() {
+            // Streams that wait for their windows add up whatever makes them wait.
+            let mut facts = if streams.add_up() && !by_windows {
                 vec![gap.evidence(&streams.many, flow)]
             } else {
                 let open = |why: &str| {
-                    let text = format!("{again}, but streams do not add up: {flow}; {why}");
+                    let what = if streams.add_up() { "windows are full" } else { "streams do not add up" };
+                    let text = format!("{again}, but {what}: {flow}; {why}");
                     Standing::Undecided(gap.evidence(&streams.many, text))
                 };
                 at_random(gap, [slow, fast], &open)?
             };
+            facts.extend(beside);
             let told = told(gap, &again, facts);
             // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed.
             Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told))
@@ -97,6 +99,36 @@ fn told(gap: &Gap<'_>, text: &str, mut facts: Vec<Evidence>) -> Told {
     }
 }
 
+/// That a stream whose window is full waits for what got lost in it, and not for more room: with windows of one size on all paths the gap is
+/// as wide, and losses are worth it. Of a larger window no less gets lost, so what losses make of the gap with small ones they make of it
+/// anyway. What looks like it: a smaller window, which the same ones on all paths take away; and a receiver that reads slowly and loses
+/// a little besides, which losses are not worth.
+fn beside_windows(gap: &Gap<'_>, reference: &View<'_>, again: &str) -> Result<Evidence, Standing> {
+    let open = |why: &str| {
+        let text = format!("{again}, but windows or buffers hold it back for most of the time; {why}");
+        Standing::Undecided(gap.evidence(reference, text))
+    };
+    let slow = Path::of(reference.slow);
+    let per_op = |(count, _): (f64, f64)| count / reference.slow.ok.max(1) as f64;
+    let (Some(lost), Some(trip_ns), Some(more)) =
+        (slow.sent_again().map(per_op), slow.loaded_trip_ns(), reference.difference_ns())
+    else {
+        return Err(open("what losses are worth is not known"));
+    };
+    // At most, for some are waited for together.
+    let worth = lost * trip_ns / more.mid;
+    if worth.is_nan() || worth < Flip::EXPLAINS {
+        return Err(open(&format!(
+            "a round trip for each lost segment is {} of the extra time at most",
+            percent(worth)
+        )));
+    }
+    let same_windows = shown_flip(gap, SET_WINDOW)?;
+    let (then, text) = (&same_windows.view, gap.tell_flip(&same_windows));
+    let is_as_wide = then.log.mid >= Flip::EXPLAINS * reference.log.mid && then.log.low() > 0.5 * reference.log.mid;
+    if is_as_wide { Ok(gap.evidence(then, text)) } else { Err(open(&text)) }
+}
+
 /// That as much gets lost where little flows, and the path is as the other one in all else. A sender that does not take losses for
 /// congestion (bbr) fills what there is with one stream, so that several carry no more. So it is by a cap that drops what is too much: but
 /// of little nothing is too much.
@@ -109,8 +141,6 @@ fn at_random(
     const AS_FAR: f64 = 1.25;
     /// So many are expected, where packets may get lost some at a time: a machine hands several to a link at once.
     const LEAST_EXPECTED: f64 = 30.0;
-    /// A part that is small enough for a cap to let all of it pass, whatever it let pass before.
-    const LITTLE: f64 = 0.25;
     let (Some(slow_ns), Some(fast_ns)) = (slow.shortest_trip_ns(), fast.shortest_trip_ns()) else {
         return Err(open("the round-trip time is not known"));
     };

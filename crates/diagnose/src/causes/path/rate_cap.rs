@@ -2,14 +2,15 @@
 //!
 //! A cap is no matter of the distance: the shortest round trip is as long as the fast side's, and packets queue before it, or are dropped.
 //! It counts bytes: with short segments it carries about as much, which tells it from work on each packet. Who reads too slowly closes
-//! its window, and nothing queues on the way. Datagrams beyond it get lost, or come late, and at a lower rate they do not.
+//! its window, and nothing queues on the way. What gets lost at random looks like it where the sender does not mind losses (bbr): one stream
+//! has all the flow then, and short segments change nothing. But as much gets lost of a little, which a cap lets pass. Datagrams beyond it get lost, or come late, and at a lower rate they do not.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::paths::{KINDS, Sends, both, loses_more, queues, sends, streams};
 use crate::evidence::worth::reference;
 use crate::gap::{Flip, Gap, Look, View};
 use crate::path::Path;
-use crate::probes::{FEWER_DATAGRAMS, SHORT_SEGMENTS};
+use crate::probes::{FEWER_DATAGRAMS, SHORT_SEGMENTS, TRICKLE};
 use duel_model::{Confidence, Evidence, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -74,6 +75,17 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) && !is_queued(&streams.one) {
         return Err(open("but windows or buffers hold it back for most of the time"));
     }
+    if loses_more(slow, fast) == Some(true) {
+        match gap.look(TRICKLE) {
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Shown(little) if loses_as_much(Path::of(little.slow), slow) => {
+                let text = format!("{flow}; but {} as much gets lost, which no cap does", TRICKLE.phrase());
+                return Err(Standing::Undecided(gap.evidence(&little, text)));
+            }
+            // Of ways that are too short for that it is not known.
+            Look::Shown(_) | Look::Missing(_) => {}
+        }
+    }
     let short = match gap.look(SHORT_SEGMENTS) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
@@ -102,6 +114,13 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     // All of the slow side's time is that in which the cap lets nothing more pass.
     Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
+}
+
+/// At least half as large a share of the segments was sent again. What is too much for a cap is none of it where little is sent.
+fn loses_as_much(little: Path<'_>, before: Path<'_>) -> bool {
+    const AS_MUCH_LOST: f64 = 0.5;
+    let shares = little.sent_again().zip(before.sent_again());
+    shares.is_some_and(|((_, of_little), (_, of_all))| of_little >= AS_MUCH_LOST * of_all)
 }
 
 fn told(gap: &Gap<'_>, text: &str, facts: Vec<Evidence>) -> Told {
