@@ -32,7 +32,7 @@ impl Kind for Web {
 
     fn check(&self, workload: &WorkloadPlan, address: &str) -> Result<(), WorkloadError> {
         HttpFactory::check_address(address)?;
-        tls::check_names(&of(workload)?.tls)
+        tls::check(of(workload)?)
     }
 
     fn contact(&self, asked: &Asked<'_>) -> Result<Contact, WorkloadError> {

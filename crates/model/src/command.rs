@@ -4,7 +4,7 @@ use crate::text::shell_line;
 use crate::units::typed_duration as time;
 use crate::{
     Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Param, Plan, RestartCommand, RestartPlan, Stage,
-    Threads, TlsPlan, WorkloadPlan,
+    Threads, WorkloadPlan,
 };
 use std::path::Path;
 
@@ -203,9 +203,6 @@ impl Options {
             Body::File(path) => self.path("--body-file", path)?,
             Body::Generated(bytes) => self.value("--body-size", bytes.to_string()),
         }
-        if let Some(host) = &http.host {
-            self.value("--host", host);
-        }
         if http.accept_encoding != usual.accept_encoding {
             self.value("--encoding", http.accept_encoding.as_deref().unwrap_or("identity"));
         }
@@ -215,30 +212,9 @@ impl Options {
         }
         self.all(http.requests.options()?);
         http.connect_to.iter().for_each(|rule| self.value("--connect-to", rule.to_string()));
-        if let Some(path) = &http.unix_socket {
-            self.path("--unix-socket", path)?;
-        }
         // Who asks the proxy stands in a header field.
         http.proxy.iter().for_each(|proxy| self.value("--proxy", proxy.to_string()));
         self.all(http.reach.options());
-        self.tls(&http.tls)
-    }
-
-    fn tls(&mut self, tls: &TlsPlan) -> Option<()> {
-        let usual = TlsPlan::default();
-        let files =
-            [("--ca", &tls.ca_file), ("--client-cert", &tls.client_cert_file), ("--client-key", &tls.client_key_file)];
-        for (name, path) in files {
-            if let Some(path) = path {
-                self.path(name, path)?;
-            }
-        }
-        if tls.alpn != usual.alpn {
-            self.value("--alpn", tls.alpn.join(","));
-        }
-        if let Some(name) = &tls.server_name {
-            self.value("--server-name", name);
-        }
         Some(())
     }
 }

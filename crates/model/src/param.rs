@@ -4,8 +4,8 @@
 use crate::{Id, parse_size_bytes, sanitize_line};
 use std::collections::BTreeMap;
 
-/// Longest path that is taken: what Linux takes.
-const MOST_PATH_BYTES: usize = 4096;
+/// Longest text that is taken: as long as a path may be for Linux.
+const MOST_TEXT_BYTES: usize = 4096;
 
 const ASSIGNMENTS: &str = "NAME=VALUE, joined by commas, without quotes and backslashes";
 
@@ -61,6 +61,8 @@ pub enum Sort {
     /// Paths of targets whose content may be overwritten, joined by commas; empty: none. Whoever did not write the plan is asked
     /// first. A kind with such a setting has paths of this machine for targets.
     Destroys,
+    /// Any text in one line; empty: none.
+    Text,
     /// A token of HTTP (RFC 9110, 5.6.2), such as this one.
     Token(&'static str),
     /// One of these words; what is typed may leave dashes out.
@@ -132,9 +134,10 @@ impl Param {
                 "false" => return Ok("off".to_owned()),
                 _ => &["on", "off"],
             }),
-            Sort::File | Sort::Sent(_) | Sort::Destroys => {
-                let is_path = typed.len() <= MOST_PATH_BYTES && !typed.chars().any(char::is_control);
-                if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }
+            Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Text => {
+                let is_line = typed.len() <= MOST_TEXT_BYTES && !typed.chars().any(char::is_control);
+                let takes = if self.sort == Sort::Text { "a text in one line" } else { "the path of a file" };
+                if is_line { Ok(typed.to_owned()) } else { Err(wrong(takes)) }
             }
             Sort::Token(example) => {
                 let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -214,9 +217,9 @@ impl Param {
     }
 
     /// Whether it can be varied: paths that are read or overwritten cannot, so that who is asked for one is told all of them. What
-    /// has commas in it cannot be told from a list.
+    /// may have commas in it cannot be told from a list.
     pub fn can_vary(&self) -> bool {
-        !matches!(self.sort, Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments)
+        !matches!(self.sort, Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments | Sort::Text)
     }
 
     /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
@@ -233,9 +236,7 @@ impl Param {
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
             (Sort::Bytes { .. }, Ok(bytes)) => format!("{bytes} B"),
-            (Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments, _) if kept.is_empty() => {
-                "none".to_owned()
-            }
+            _ if kept.is_empty() => "none".to_owned(),
             _ => sanitize_line(kept),
         }
     }
@@ -253,7 +254,7 @@ fn assignment(text: &str) -> Option<(&str, &str)> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
     let is_value = !value.is_empty() && value.bytes().all(|b| matches!(b, b' '..=b'~') && !br#"'"\`;"#.contains(&b));
-    (is_name && is_value && text.len() <= MOST_PATH_BYTES).then_some((name, value))
+    (is_name && is_value && text.len() <= MOST_TEXT_BYTES).then_some((name, value))
 }
 
 /// What [`Sort::Assignments`] holds, from its kept spelling.

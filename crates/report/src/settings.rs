@@ -7,7 +7,7 @@ use crate::{search, stages};
 use duel_model::web::settings::METHOD;
 use duel_model::{
     Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Param, Plan, ReachPlan, RequestFormat,
-    RequestsPlan, Run, RunStatus, TlsPlan, Waiting, WhyWaiting, WorkloadPlan,
+    RequestsPlan, Run, RunStatus, Waiting, WhyWaiting, WorkloadPlan,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -163,14 +163,11 @@ pub(crate) fn settings(run: &Run) -> String {
         parts.push(format!("stages of {}", stages.join(" then ")));
     }
     parts.extend(load.shape.deadline_ns.map(|ns| format!("deadline {}", set_duration(ns))));
-    if let WorkloadPlan::Http(http) = &plan.workload {
+    if let WorkloadPlan::Http(_) = &plan.workload {
         let schema = plan.schema();
         let is_heard = |param: &&Param| !varies(param.name) && (https || schema.heading(param) != "TLS");
         let told = |param| schema.told(param, &plan.workload.setting(param));
         parts.extend(schema.params.iter().filter(is_heard).filter_map(told).map(|text| clean(&text)));
-        if https {
-            parts.extend(tls(&http.tls));
-        }
     }
     if plan.schema().lanes_are_threads() {
         parts.push(format!("timeout {} per {noun}", set_duration(load.op_timeout_ns)));
@@ -240,9 +237,6 @@ fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
         let names = http.headers.iter().map(|(name, _)| clean(name)).collect::<Vec<_>>().join(" ");
         parts.push(format!("header fields {names}"));
     }
-    if let Some(host) = &http.host {
-        parts.push(format!("Host: {}", clean(host)));
-    }
     if let Some(bytes) = http.range_bytes {
         parts.push(format!("only the first {}", plural(bytes, "byte")));
     }
@@ -256,9 +250,6 @@ fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     parts.extend(reach(&http.reach));
     if http.accepts_any_status {
         parts.push("any status accepted".to_owned());
-    }
-    if let Some(path) = &http.unix_socket {
-        parts.push(format!("Unix socket {}", clean(&path.display().to_string())));
     }
     for to in &http.connect_to {
         let port = |port: Option<u16>| port.map(|p| p.to_string()).unwrap_or_default();
@@ -318,16 +309,5 @@ fn reach(reach: &ReachPlan) -> Vec<String> {
     }
     parts.extend(reach.overrides.iter().map(|rule| format!("instead of looking up {}", clean(&rule.to_string()))));
     parts.extend(reach.family.map(|family| format!("{family} only")));
-    parts
-}
-
-fn tls(tls: &TlsPlan) -> Vec<String> {
-    let mut parts = Vec::new();
-    if let Some(name) = &tls.server_name {
-        parts.push(format!("server name {}", clean(name)));
-    }
-    if tls.client_cert_file.is_some() {
-        parts.push("with a client certificate".to_owned());
-    }
     parts
 }

@@ -1,7 +1,6 @@
 //! Options of the one request that is sent, and what they mean.
 
 use crate::load::LoadFlags;
-use crate::load::tls::ALPN;
 use crate::load::{requests, values};
 use crate::outcome::Usage;
 use clap::Args;
@@ -25,9 +24,6 @@ pub(crate) struct RequestFlags {
     /// Request body of generated text that hardly compresses; a list makes a factor: 0,1k,64k
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["body", "body_file"])]
     pub(crate) body_size: Option<String>,
-    /// Host field, where it differs from the address
-    #[arg(long, value_name = "NAME")]
-    pub(crate) host: Option<String>,
     /// Accept-Encoding; 'identity' sends none, and in a list makes a factor: identity,gzip
     #[arg(long, value_name = "LIST", default_value = "gzip")]
     pub(crate) encoding: String,
@@ -53,7 +49,6 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         headers: headers(&flags.headers)?,
         body,
         accept_encoding: (!matches!(encoding, "" | "identity")).then(|| encoding.to_owned()),
-        host: flags.host.clone(),
         max_redirects: load.requests.follow_each.unwrap_or(flags.follow),
         follows_each: load.requests.follow_each.is_some(),
         requests: requests::plan(load)?,
@@ -69,9 +64,6 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
              --no-keepalive out"
                 .into(),
         ));
-    }
-    if plan.http2.is_some() && load.tls.alpn != ALPN {
-        return Err(Usage("--http2 offers h2 and nothing else; leave --alpn out".into()));
     }
     Ok(plan)
 }

@@ -58,6 +58,7 @@ fn option(shared: &Shared) -> Arg {
     let (schema, first) = shared[0];
     let (word, letter) = schema.option_names(first);
     let option = Arg::new(first.name).long(word).short(letter).value_name(first.value_name);
+    let option = schema.excludes(first).into_iter().fold(option, |option, other| option.conflicts_with(other.name));
     let option = match shared.as_slice() {
         [_] => option.help(help(first)).help_heading(schema.heading(first)),
         all => {
