@@ -188,7 +188,6 @@ impl Options {
     }
 
     fn request(&mut self, http: &HttpPlan) -> Option<()> {
-        let usual = HttpPlan::default();
         // Only `duel hey` makes such plans.
         if http.accepts_any_status {
             return None;
@@ -198,13 +197,9 @@ impl Options {
             self.value("-H", format!("Range: bytes=0-{}", bytes.saturating_sub(1)));
         }
         match &http.body {
-            Body::None => {}
+            Body::None | Body::Generated(_) => {}
             Body::Text(text) => self.value("--body", text),
             Body::File(path) => self.path("--body-file", path)?,
-            Body::Generated(bytes) => self.value("--body-size", bytes.to_string()),
-        }
-        if http.accept_encoding != usual.accept_encoding {
-            self.value("--encoding", http.accept_encoding.as_deref().unwrap_or("identity"));
         }
         if http.max_redirects > 0 {
             let option = if http.follows_each { "--follow-each" } else { "--follow" };

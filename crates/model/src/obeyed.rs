@@ -224,7 +224,7 @@ mod tests {
             workload: WorkloadPlan::Http(Box::new(http)),
             load: LoadPlan::default(),
             compare: ComparePlan::default(),
-            factors: vec![Factor::Path(vec!["/x".into()]), Factor::BodySize(vec![1])],
+            factors: vec![Factor::Path(vec!["/x".into()]), Factor::Connections(vec![1])],
         }
     }
 
@@ -269,7 +269,7 @@ mod tests {
             told,
             ["carry out there the file /x/own (--program)", "set a=1 in its sessions on the targets (--set)"]
         );
-        assert!(!PROGRAM.can_vary() && !PROGRAM.takes_lists());
+        assert!(!PROGRAM.can_vary() && !PROGRAM.takes_lists("a,b"));
     }
 
     #[test]

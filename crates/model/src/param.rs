@@ -156,6 +156,8 @@ impl Param {
                 Ok(read.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(","))
             }
             Sort::Ranked { known, none, by_commas } => {
+                // A parameter of a name may stand behind a blank: `br; q=0.5`.
+                let typed = typed.replace("; ", ";");
                 let parts = typed.split(|c| c == '+' || (*by_commas && matches!(c, ',' | ':'))).map(str::trim);
                 let names: Vec<&str> = parts.filter(|name| !["", none].contains(name)).collect();
                 let is_known = |name: &&str| known.is_empty() || known.contains(name);
@@ -222,10 +224,18 @@ impl Param {
         !matches!(self.sort, Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments | Sort::Text)
     }
 
-    /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
-    pub fn takes_lists(&self) -> bool {
-        let has_commas = matches!(self.sort, Sort::Words | Sort::Ranked { by_commas: true, .. });
-        self.can_vary() && !has_commas
+    /// Whether commas in what was typed part levels of a factor. Words of one value may be typed with commas, too; but who has
+    /// among them what stands for none of them wants to compare.
+    pub fn takes_lists(&self, typed: &str) -> bool {
+        let is_list = match &self.sort {
+            Sort::Words => false,
+            Sort::Ranked { none, by_commas: true, .. } => {
+                let mut names = typed.split(',').map(str::trim);
+                !none.is_empty() && typed.contains(',') && names.any(|name| name == *none)
+            }
+            _ => true,
+        };
+        is_list && self.can_vary()
     }
 
     /// A kept value as it is read: sizes with their unit.
@@ -307,7 +317,9 @@ mod tests {
         assert_eq!(listed.read(" b,a :c+").as_deref(), Ok("b+a+c"));
         assert_eq!(["", "all", ","].map(|typed| listed.read(typed).unwrap()), ["all"; 3]);
         assert_eq!((listed.typed("b+a").as_str(), varied.typed("b+a").as_str()), ("b,a", "b+a"));
-        assert!(listed.can_vary() && !listed.takes_lists());
+        assert!(listed.can_vary() && !listed.takes_lists("a,b") && listed.takes_lists("all, a"));
+        assert!(!ranked("", true).takes_lists("a,,b") && !listed.takes_lists("all"));
+        assert_eq!(listed.read("b; q=0.5, a;q=1").as_deref(), Ok("b;q=0.5+a;q=1"));
         assert_eq!(varied.levels("b+a, c").unwrap(), ["b+a", "c"]);
         for wrong in ["", "+", "a b", "a\u{1b}"] {
             assert!(varied.read(wrong).is_err(), "{wrong:?}");

@@ -4,7 +4,7 @@ use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::{search, stages};
-use duel_model::web::settings::METHOD;
+use duel_model::web::settings::{BODY_SIZE, ENCODING, METHOD};
 use duel_model::{
     Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Param, Plan, ReachPlan, RequestFormat,
     RequestsPlan, Run, RunStatus, Waiting, WhyWaiting, WorkloadPlan,
@@ -127,8 +127,9 @@ pub(crate) fn settings(run: &Run) -> String {
         WorkloadPlan::Http(http) => {
             parts.extend(request(http, &varies));
             // Most of them mean nothing to most requests.
+            let is_of_request = |param: &Param| [&METHOD, &BODY_SIZE, &ENCODING].contains(&param);
             let is_told = |param: &Param, value: &str| {
-                varies(param.name) || *param == METHOD || plan.schema().told(param, value).is_some()
+                varies(param.name) || is_of_request(param) || plan.schema().told(param, value).is_some()
             };
             let set = plan.workload.changed().filter(|(param, value)| !is_told(param, value));
             parts.extend(set.map(|(param, value)| format!("{} {}", param.name, param.label(&value))));
@@ -221,13 +222,13 @@ fn varied(plan: &Plan) -> Vec<String> {
 fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut parts = requests(http, varies);
     match &http.body {
-        _ if varies("body-size") => {}
+        _ if varies(BODY_SIZE.name) => {}
         Body::None => {}
         Body::Text(text) => parts.push(format!("body of {}", plural(text.len() as u64, "byte"))),
         Body::File(path) => parts.push(format!("body from {}", clean(&path.display().to_string()))),
         Body::Generated(bytes) => parts.push(format!("generated body of {}", plural(*bytes, "byte"))),
     }
-    if !varies("encoding") {
+    if !varies(ENCODING.name) {
         parts.push(match &http.accept_encoding {
             Some(encoding) => format!("Accept-Encoding: {}", clean(encoding)),
             None => "no Accept-Encoding".to_owned(),
@@ -265,7 +266,7 @@ fn requests(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     let shown = |path: &std::path::Path| clean(&path.display().to_string());
     // Other files say the method of each request.
     let has_methods = source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls);
-    let mut parts = if has_methods || varies("method") { Vec::new() } else { vec![clean(&http.method)] };
+    let mut parts = if has_methods || varies(METHOD.name) { Vec::new() } else { vec![clean(&http.method)] };
     if form.is_some() && http.method == "GET" {
         parts = vec!["POST".to_owned()];
     }

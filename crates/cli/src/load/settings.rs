@@ -190,7 +190,11 @@ impl SettingFlags {
 }
 
 fn levels(param: &Param, typed: &str) -> Result<Vec<String>, Usage> {
-    if param.takes_lists() { param.levels(typed).map_err(Usage) } else { Ok(vec![param.read(typed).map_err(Usage)?]) }
+    if param.takes_lists(typed) {
+        param.levels(typed).map_err(Usage)
+    } else {
+        Ok(vec![param.read(typed).map_err(Usage)?])
+    }
 }
 
 fn meaningless(name: &str, schema: &Schema) -> Usage {

@@ -5,7 +5,7 @@
 //! have fields of [`HttpPlan`] instead, so that archives and the JSON document read as ever: `at` says which it is, and how
 //! it is read and set.
 
-use crate::{AddressChoice, Http2Plan, HttpPlan, Param, ProxyProtocol, RequestOrder, Sort, TlsVersion};
+use crate::{AddressChoice, Body, Http2Plan, HttpPlan, Param, ProxyProtocol, RequestOrder, Sort, TlsVersion};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -190,6 +190,28 @@ settings! {
             sort: Sort::Token("POST"),
             default: "GET",
         };
+    /// Bytes of a request body that is made up.
+    BODY_SIZE in "Request",
+        at "body.generated", |http| if let Body::Generated(bytes) = http.body { bytes.to_string() } else { "0".to_owned() },
+        |http, value| http.body = value.parse().ok().filter(|&bytes| bytes > 0).map_or(Body::None, Body::Generated);
+        Param {
+            name: "body-size",
+            value_name: "SIZE",
+            help: "Request body of generated text that hardly compresses; a list makes a factor: 0,1k,64k",
+            sort: Sort::Bytes { least: 1, most: 1 << 30, zero: "none" },
+            default: "0",
+        };
+    /// The codings of responses that are accepted.
+    ENCODING in "Request",
+        at "accept_encoding", |http| ranked(codings(http), "identity"),
+        |http, value| http.accept_encoding = (value != "identity").then(|| value.replace('+', ", "));
+        Param {
+            name: "encoding",
+            value_name: "LIST",
+            help: "Accept-Encoding; identity sends none, and in a list makes a factor: identity,gzip",
+            sort: Sort::Ranked { known: &[], none: "identity", by_commas: true },
+            default: "gzip",
+        };
     /// The host that is asked for.
     HOST in "Request", at "host", |http| http.host.clone().unwrap_or_default(), |http, value| http.host = some(value);
         Param {
@@ -357,6 +379,12 @@ fn ranked(names: impl IntoIterator<Item = impl AsRef<str>>, usual: &str) -> Stri
 
 fn names(kept: &str) -> Vec<String> {
     kept.split('+').map(str::to_owned).collect()
+}
+
+/// What `Accept-Encoding` lists.
+fn codings(http: &HttpPlan) -> impl Iterator<Item = &str> {
+    let codings = http.accept_encoding.iter().flat_map(|list| list.split(','));
+    codings.map(str::trim).filter(|coding| !coding.is_empty())
 }
 
 /// A path that is kept, which is a text: a plan is kept as JSON.
