@@ -6,7 +6,7 @@ use crate::link::tls;
 use crate::reach::source;
 use crate::requests::authority_and_target;
 use duel_load::{Asked, Contact, Kind, LeadsTo, WorkloadError};
-use duel_model::web::settings::METHOD;
+use duel_model::web::settings::{BODY_SIZE, METHOD};
 use duel_model::{Factor, Facts, HttpPlan, Plan, Schema, WorkloadPlan, sanitize_line, web};
 use std::net::{IpAddr, SocketAddr};
 
@@ -32,7 +32,7 @@ impl Kind for Web {
 
     fn check(&self, workload: &WorkloadPlan, address: &str) -> Result<(), WorkloadError> {
         HttpFactory::check_address(address)?;
-        tls::check_names(&of(workload)?.tls)
+        tls::check(of(workload)?)
     }
 
     fn contact(&self, asked: &Asked<'_>) -> Result<Contact, WorkloadError> {
@@ -54,7 +54,7 @@ impl Kind for Web {
                 sanitize_line(&of_first.name)
             )));
         }
-        let varies_request = |factor: &Factor| [METHOD.name, "body-size"].contains(&factor.name());
+        let varies_request = |factor: &Factor| [METHOD.name, BODY_SIZE.name].contains(&factor.name());
         let request = |http: &HttpPlan| (http.method.clone(), http.body.clone(), http.requests.form.clone());
         if request(of(first)?) != request(of(&plan.workload)?) && plan.factors.iter().any(varies_request) {
             return Err(WorkloadError(

@@ -27,6 +27,6 @@ pub use factory::{HttpFactory, RequestsSeen, check_requests};
 pub use http1::lane::Http;
 pub use kind::Web;
 pub use link::handshake::chooses_http2;
-pub use link::tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
+pub use link::tls::{LIBRARY as TLS_LIBRARY, check as check_tls};
 pub use redirects::following::{Following, FollowingFactory};
 pub use streams::Http2;

@@ -4,7 +4,7 @@ use crate::text::shell_line;
 use crate::units::typed_duration as time;
 use crate::{
     Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Param, Plan, RestartCommand, RestartPlan, Stage,
-    Threads, TlsPlan, WorkloadPlan,
+    Threads, WorkloadPlan,
 };
 use std::path::Path;
 
@@ -188,7 +188,6 @@ impl Options {
     }
 
     fn request(&mut self, http: &HttpPlan) -> Option<()> {
-        let usual = HttpPlan::default();
         // Only `duel hey` makes such plans.
         if http.accepts_any_status {
             return None;
@@ -198,16 +197,9 @@ impl Options {
             self.value("-H", format!("Range: bytes=0-{}", bytes.saturating_sub(1)));
         }
         match &http.body {
-            Body::None => {}
+            Body::None | Body::Generated(_) => {}
             Body::Text(text) => self.value("--body", text),
             Body::File(path) => self.path("--body-file", path)?,
-            Body::Generated(bytes) => self.value("--body-size", bytes.to_string()),
-        }
-        if let Some(host) = &http.host {
-            self.value("--host", host);
-        }
-        if http.accept_encoding != usual.accept_encoding {
-            self.value("--encoding", http.accept_encoding.as_deref().unwrap_or("identity"));
         }
         if http.max_redirects > 0 {
             let option = if http.follows_each { "--follow-each" } else { "--follow" };
@@ -215,30 +207,9 @@ impl Options {
         }
         self.all(http.requests.options()?);
         http.connect_to.iter().for_each(|rule| self.value("--connect-to", rule.to_string()));
-        if let Some(path) = &http.unix_socket {
-            self.path("--unix-socket", path)?;
-        }
         // Who asks the proxy stands in a header field.
         http.proxy.iter().for_each(|proxy| self.value("--proxy", proxy.to_string()));
         self.all(http.reach.options());
-        self.tls(&http.tls)
-    }
-
-    fn tls(&mut self, tls: &TlsPlan) -> Option<()> {
-        let usual = TlsPlan::default();
-        let files =
-            [("--ca", &tls.ca_file), ("--client-cert", &tls.client_cert_file), ("--client-key", &tls.client_key_file)];
-        for (name, path) in files {
-            if let Some(path) = path {
-                self.path(name, path)?;
-            }
-        }
-        if tls.alpn != usual.alpn {
-            self.value("--alpn", tls.alpn.join(","));
-        }
-        if let Some(name) = &tls.server_name {
-            self.value("--server-name", name);
-        }
         Some(())
     }
 }

@@ -1,9 +1,7 @@
 //! Factors: what an experiment varies, and the treatments that come of it.
 
 use crate::web::settings;
-use crate::{
-    Arrival, Body, Id, LoopKind, Param, Plan, Schema, Sort, Threads, WorkloadPlan, format_bytes, kinds, sanitize_line,
-};
+use crate::{Arrival, Id, LoopKind, Param, Plan, Schema, Sort, Threads, kinds, sanitize_line};
 use serde::{Deserialize, Serialize};
 
 /// A parameter that an experiment varies, with its levels in the order in which they were given.
@@ -14,10 +12,6 @@ pub enum Factor {
     Connections(Vec<u32>),
     /// Requests per second of an open loop.
     Rate(Vec<f64>),
-    /// Bytes of a generated request body; 0: none is sent.
-    BodySize(Vec<u64>),
-    /// Accepted content codings, each level a list; an empty list: the field is not sent.
-    Encoding(Vec<Vec<String>>),
     /// Path and query that replace those of each target's address; they begin with `/`.
     Path(Vec<String>),
     /// A setting that a kind of work declares.
@@ -39,6 +33,7 @@ pub struct SettingLevels {
 #[serde(untagged)]
 enum KeptLevel {
     Switch(bool),
+    Number(u64),
     Text(String),
     Names(Vec<String>),
 }
@@ -87,14 +82,16 @@ macro_rules! kept {
 }
 
 kept! {
-    Connections(Vec<u32>), Rate(Vec<f64>), BodySize(Vec<u64>), Encoding(Vec<Vec<String>>), Path(Vec<String>);
-    Method = METHOD, Tls = TLS, Cipher = CIPHER, Group = GROUP, Resumption = RESUMPTION, Keepalive = KEEPALIVE
+    Connections(Vec<u32>), Rate(Vec<f64>), Path(Vec<String>);
+    BodySize = BODY_SIZE, Encoding = ENCODING, Method = METHOD, Tls = TLS, Cipher = CIPHER, Group = GROUP,
+    Resumption = RESUMPTION, Keepalive = KEEPALIVE
 }
 
 impl KeptLevel {
     fn of(param: &Param, level: &str) -> Self {
         match param.sort {
             Sort::Switch | Sort::Choice(_) => Self::Switch(level == "on"),
+            Sort::Bytes { .. } => Self::Number(level.parse().unwrap_or(0)),
             Sort::Ranked { none, .. } if level == none => Self::Names(Vec::new()),
             Sort::Ranked { .. } => Self::Names(level.split('+').map(str::to_owned).collect()),
             _ => Self::Text(level.to_owned()),
@@ -105,8 +102,13 @@ impl KeptLevel {
         match self {
             Self::Switch(is_on) => if is_on { "on" } else { "off" }.to_owned(),
             Self::Text(text) => text,
-            Self::Names(names) if names.is_empty() => param.default.to_owned(),
-            Self::Names(names) => names.join("+"),
+            Self::Number(number) => number.to_string(),
+            Self::Names(names) => {
+                let typed = names.join("+");
+                let without = if typed.is_empty() { param.default.to_owned() } else { typed.clone() };
+                // In the spelling of today: `identity` beside other codings was a name like them.
+                param.read(&typed).unwrap_or(without)
+            }
         }
     }
 }
@@ -147,7 +149,7 @@ impl TryFrom<KeptLevels> for SettingLevels {
 
 impl Factor {
     /// The names of all factors, as they are typed.
-    pub const NAMES: [&'static str; 5] = ["connections", "rate", "body-size", "encoding", "path"];
+    pub const NAMES: [&'static str; 3] = ["connections", "rate", "path"];
 
     /// The names of all that can be varied in this kind of work.
     pub fn names(schema: &'static Schema) -> impl Iterator<Item = &'static str> {
@@ -161,8 +163,6 @@ impl Factor {
         match self {
             Self::Connections(_) => "connections",
             Self::Rate(_) => "rate",
-            Self::BodySize(_) => "body-size",
-            Self::Encoding(_) => "encoding",
             Self::Path(_) => "path",
             Self::Setting(of) => of.param.name,
         }
@@ -173,9 +173,7 @@ impl Factor {
         match self {
             Self::Connections(levels) => levels.len(),
             Self::Rate(levels) => levels.len(),
-            Self::BodySize(levels) => levels.len(),
             Self::Path(levels) => levels.len(),
-            Self::Encoding(levels) => levels.len(),
             Self::Setting(of) => of.levels.len(),
         }
     }
@@ -185,12 +183,7 @@ impl Factor {
         let typed = match self {
             Self::Connections(levels) => levels.get(level).map(u32::to_string),
             Self::Rate(levels) => levels.get(level).map(f64::to_string),
-            Self::BodySize(levels) => levels.get(level).map(u64::to_string),
             Self::Path(levels) => levels.get(level).cloned(),
-            Self::Encoding(levels) => levels.get(level).map(|codings| match codings.as_slice() {
-                [] => "identity".to_owned(),
-                codings => codings.join("+"),
-            }),
             Self::Setting(of) => of.levels.get(level).cloned(),
         };
         typed.unwrap_or_default()
@@ -199,7 +192,6 @@ impl Factor {
     /// A level as it is read: as typed, sizes with their unit.
     pub fn label(&self, level: usize) -> String {
         match self {
-            Self::BodySize(levels) => levels.get(level).map(|&bytes| format_bytes(bytes as f64)).unwrap_or_default(),
             Self::Setting(of) => of.levels.get(level).map(|kept| of.param.label(kept)).unwrap_or_default(),
             _ => self.typed(level),
         }
@@ -210,7 +202,6 @@ impl Factor {
         match self {
             Self::Connections(levels) => levels.get(level).map(|&connections| f64::from(connections)),
             Self::Rate(levels) => levels.get(level).copied(),
-            Self::BodySize(levels) => levels.get(level).map(|&bytes| bytes as f64),
             Self::Setting(of) => of.levels.get(level).and_then(|kept| of.param.number(kept)),
             _ => None,
         }
@@ -244,20 +235,6 @@ impl Factor {
                 if let Some(value) = of.levels.get(level).filter(|_| plan.schema() == of.schema) {
                     plan.workload.set(of.param, value);
                 }
-            }
-            _ => self.apply_to_request(level, &mut plan.workload),
-        }
-    }
-
-    fn apply_to_request(&self, level: usize, workload: &mut WorkloadPlan) {
-        let WorkloadPlan::Http(http) = workload else { return };
-        match self {
-            Self::Connections(_) | Self::Rate(_) | Self::Path(_) | Self::Setting(_) => {}
-            Self::BodySize(levels) => {
-                http.body = levels.get(level).filter(|&&bytes| bytes > 0).map_or(Body::None, |&n| Body::Generated(n));
-            }
-            Self::Encoding(levels) => {
-                http.accept_encoding = levels.get(level).filter(|codings| !codings.is_empty()).map(|c| c.join(", "));
             }
         }
     }
@@ -316,7 +293,7 @@ fn with_path(address: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ComparePlan, LoadPlan, Target};
+    use crate::{Body, ComparePlan, LoadPlan, Target, WorkloadPlan};
 
     fn plan(factors: Vec<Factor>) -> Plan {
         Plan {
@@ -328,9 +305,9 @@ mod tests {
         }
     }
 
-    fn keepalive() -> Factor {
-        let levels = ["on", "off"].map(str::to_owned).to_vec();
-        Factor::Setting(SettingLevels { schema: &crate::web::SCHEMA, param: &settings::KEEPALIVE, levels })
+    fn setting(param: &'static Param, levels: &[&str]) -> Factor {
+        let levels = levels.iter().map(|level| (*level).to_owned()).collect();
+        Factor::Setting(SettingLevels { schema: &crate::web::SCHEMA, param, levels })
     }
 
     #[test]
@@ -343,11 +320,16 @@ mod tests {
             (r#"{"name":"cipher","levels":[["A"],["B","A"]]}"#, ["A", "B+A"]),
             (r#"{"name":"cipher","levels":[[],["A"]]}"#, ["all", "A"]),
             (r#"{"name":"group","levels":[["a"],["b","a"]]}"#, ["a", "b+a"]),
+            (r#"{"name":"encoding","levels":[[],["gzip","br"]]}"#, ["identity", "gzip+br"]),
+            (r#"{"name":"body-size","levels":[0,65536]}"#, ["0", "65536"]),
         ] {
             let factor: Factor = serde_json::from_str(kept).unwrap();
             assert_eq!([0, 1].map(|level| factor.typed(level)), typed, "{kept}");
             assert_eq!(serde_json::to_string(&factor).unwrap(), kept);
         }
+        // It was taken, and asks for the same: whoever takes others takes a response as it is, too.
+        let said_twice = r#"{"name":"encoding","levels":[["identity","gzip"],["br"]]}"#;
+        assert_eq!(serde_json::from_str::<Factor>(said_twice).unwrap().typed(0), "gzip");
         for wrong in [r#"{"name":"tls","levels":[["1.1"]]}"#, r#"{"name":"keepalive","levels":[["on","off"]]}"#] {
             assert!(serde_json::from_str::<Factor>(wrong).is_err(), "{wrong}");
         }
@@ -357,8 +339,8 @@ mod tests {
     fn treatments_are_all_combinations_and_each_has_its_own_plan() {
         let plan = plan(vec![
             Factor::Connections(vec![1, 8]),
-            keepalive(),
-            Factor::Encoding(vec![vec![], vec!["gzip".into(), "br".into()], vec!["gzip".into()]]),
+            setting(&settings::KEEPALIVE, &["on", "off"]),
+            setting(&settings::ENCODING, &["identity", "gzip+br", "gzip"]),
         ]);
         assert_eq!(plan.treatments(), 12);
         let names: std::collections::BTreeSet<String> = (0..12).map(|t| plan.treatment_name(t)).collect();
@@ -382,12 +364,12 @@ mod tests {
 
     #[test]
     fn a_rate_makes_an_open_loop_and_a_size_a_body() {
-        let plan = plan(vec![Factor::Rate(vec![100.0, 0.5]), Factor::BodySize(vec![0, 65_536])]);
+        let plan = plan(vec![Factor::Rate(vec![100.0, 0.5]), setting(&settings::BODY_SIZE, &["0", "65536"])]);
         let treated = plan.treated(3);
         assert_eq!(treated.load.kind, LoopKind::Open { rate_per_s: 0.5, arrival: Arrival::Constant });
         let WorkloadPlan::Http(http) = &treated.workload else { panic!("it was http") };
         assert_eq!(http.body, Body::Generated(65_536));
-        assert_eq!(plan.treatment_name(3), "rate 0.5, body-size 65.5 kB");
+        assert_eq!(plan.treatment_name(3), "rate 0.5, body-size 64 KiB");
         let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
         assert_eq!(again, plan);
     }

@@ -7,7 +7,7 @@ use crate::web::settings::INSECURE;
 use crate::{
     AuthPlan, Body, ComparePlan, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, LoadPlan,
     Param, Plan, ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, RestartCommand, SecretSource, Sort,
-    Target, TlsPlan, WorkloadPlan, sanitize, sanitize_line,
+    Target, WorkloadPlan, sanitize, sanitize_line,
 };
 use std::path::Path;
 
@@ -117,13 +117,10 @@ fn of_http(plan: &HttpPlan, told: &mut Vec<String>) {
         body,
         keepalive: _,
         accept_encoding: _,
-        host: _,
         range_bytes: _,
         // Where a target leads is up to the target; credentials stay with its host.
         max_redirects: _,
         connect_to,
-        unix_socket,
-        tls,
         quick_ack: _,
         segment_bytes: _,
         follows_each: _,
@@ -132,7 +129,11 @@ fn of_http(plan: &HttpPlan, told: &mut Vec<String>) {
         requests,
         reach,
         http2: _,
-        // Told as those of any kind of work are.
+        // Settings that are declared are told as those of any kind of work are. Asked for beside what a server would be given
+        // whose certificate is not verified: `Plan::unverified`.
+        host: _,
+        unix_socket: _,
+        tls: _,
         settings: _,
     } = plan;
     match body {
@@ -143,35 +144,12 @@ fn of_http(plan: &HttpPlan, told: &mut Vec<String>) {
         let rule = ConnectTo { host: host.clone(), port: *port, to_host: to_host.clone(), to_port: *to_port };
         told.push(format!("connect elsewhere than the addresses say (--connect-to {})", shown(&rule.to_string())));
     }
-    if let Some(socket) = unix_socket {
-        told.push(format!("talk to whoever listens on the Unix socket {}", path(socket)));
-    }
     if let Some(ProxyPlan { host, port }) = proxy {
         let proxy = ProxyPlan { host: host.clone(), port: *port };
         told.push(format!("send all requests through the proxy {}", shown(&proxy.to_string())));
     }
-    of_tls(tls, told);
     of_requests(requests, told);
     of_reach(reach, told);
-}
-
-fn of_tls(plan: &TlsPlan, told: &mut Vec<String>) {
-    let TlsPlan {
-        // Asked for beside what such a server would be given: `Plan::unverified`.
-        verify: _,
-        ca_file,
-        client_cert_file,
-        client_key_file,
-        versions: _,
-        ciphers: _,
-        groups: _,
-        resumption: _,
-        alpn: _,
-        server_name: _,
-    } = plan;
-    told.extend(ca_file.iter().map(|file| format!("trust the authorities in the file {}", path(file))));
-    told.extend(client_cert_file.iter().map(|file| format!("show the client certificate in the file {}", path(file))));
-    told.extend(client_key_file.iter().map(|file| format!("sign with the private key in the file {}", path(file))));
 }
 
 fn of_requests(plan: &RequestsPlan, told: &mut Vec<String>) {
@@ -246,7 +224,7 @@ mod tests {
             workload: WorkloadPlan::Http(Box::new(http)),
             load: LoadPlan::default(),
             compare: ComparePlan::default(),
-            factors: vec![Factor::Path(vec!["/x".into()]), Factor::BodySize(vec![1])],
+            factors: vec![Factor::Path(vec!["/x".into()]), Factor::Connections(vec![1])],
         }
     }
 
@@ -291,7 +269,7 @@ mod tests {
             told,
             ["carry out there the file /x/own (--program)", "set a=1 in its sessions on the targets (--set)"]
         );
-        assert!(!PROGRAM.can_vary() && !PROGRAM.takes_lists());
+        assert!(!PROGRAM.can_vary() && !PROGRAM.takes_lists("a,b"));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 use crate::{Id, parse_size_bytes, sanitize_line};
 use std::collections::BTreeMap;
 
-/// Longest path that is taken: what Linux takes.
-const MOST_PATH_BYTES: usize = 4096;
+/// Longest text that is taken: as long as a path may be for Linux.
+const MOST_TEXT_BYTES: usize = 4096;
 
 const ASSIGNMENTS: &str = "NAME=VALUE, joined by commas, without quotes and backslashes";
 
@@ -61,6 +61,8 @@ pub enum Sort {
     /// Paths of targets whose content may be overwritten, joined by commas; empty: none. Whoever did not write the plan is asked
     /// first. A kind with such a setting has paths of this machine for targets.
     Destroys,
+    /// Any text in one line; empty: none.
+    Text,
     /// A token of HTTP (RFC 9110, 5.6.2), such as this one.
     Token(&'static str),
     /// One of these words; what is typed may leave dashes out.
@@ -132,9 +134,10 @@ impl Param {
                 "false" => return Ok("off".to_owned()),
                 _ => &["on", "off"],
             }),
-            Sort::File | Sort::Sent(_) | Sort::Destroys => {
-                let is_path = typed.len() <= MOST_PATH_BYTES && !typed.chars().any(char::is_control);
-                if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }
+            Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Text => {
+                let is_line = typed.len() <= MOST_TEXT_BYTES && !typed.chars().any(char::is_control);
+                let takes = if self.sort == Sort::Text { "a text in one line" } else { "the path of a file" };
+                if is_line { Ok(typed.to_owned()) } else { Err(wrong(takes)) }
             }
             Sort::Token(example) => {
                 let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -153,6 +156,8 @@ impl Param {
                 Ok(read.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(","))
             }
             Sort::Ranked { known, none, by_commas } => {
+                // A parameter of a name may stand behind a blank: `br; q=0.5`.
+                let typed = typed.replace("; ", ";");
                 let parts = typed.split(|c| c == '+' || (*by_commas && matches!(c, ',' | ':'))).map(str::trim);
                 let names: Vec<&str> = parts.filter(|name| !["", none].contains(name)).collect();
                 let is_known = |name: &&str| known.is_empty() || known.contains(name);
@@ -214,15 +219,23 @@ impl Param {
     }
 
     /// Whether it can be varied: paths that are read or overwritten cannot, so that who is asked for one is told all of them. What
-    /// has commas in it cannot be told from a list.
+    /// may have commas in it cannot be told from a list.
     pub fn can_vary(&self) -> bool {
-        !matches!(self.sort, Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments)
+        !matches!(self.sort, Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments | Sort::Text)
     }
 
-    /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
-    pub fn takes_lists(&self) -> bool {
-        let has_commas = matches!(self.sort, Sort::Words | Sort::Ranked { by_commas: true, .. });
-        self.can_vary() && !has_commas
+    /// Whether commas in what was typed part levels of a factor. Words of one value may be typed with commas, too; but who has
+    /// among them what stands for none of them wants to compare.
+    pub fn takes_lists(&self, typed: &str) -> bool {
+        let is_list = match &self.sort {
+            Sort::Words => false,
+            Sort::Ranked { none, by_commas: true, .. } => {
+                let mut names = typed.split(',').map(str::trim);
+                !none.is_empty() && typed.contains(',') && names.any(|name| name == *none)
+            }
+            _ => true,
+        };
+        is_list && self.can_vary()
     }
 
     /// A kept value as it is read: sizes with their unit.
@@ -233,9 +246,7 @@ impl Param {
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
             (Sort::Bytes { .. }, Ok(bytes)) => format!("{bytes} B"),
-            (Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments, _) if kept.is_empty() => {
-                "none".to_owned()
-            }
+            _ if kept.is_empty() => "none".to_owned(),
             _ => sanitize_line(kept),
         }
     }
@@ -253,7 +264,7 @@ fn assignment(text: &str) -> Option<(&str, &str)> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
     let is_value = !value.is_empty() && value.bytes().all(|b| matches!(b, b' '..=b'~') && !br#"'"\`;"#.contains(&b));
-    (is_name && is_value && text.len() <= MOST_PATH_BYTES).then_some((name, value))
+    (is_name && is_value && text.len() <= MOST_TEXT_BYTES).then_some((name, value))
 }
 
 /// What [`Sort::Assignments`] holds, from its kept spelling.
@@ -306,7 +317,9 @@ mod tests {
         assert_eq!(listed.read(" b,a :c+").as_deref(), Ok("b+a+c"));
         assert_eq!(["", "all", ","].map(|typed| listed.read(typed).unwrap()), ["all"; 3]);
         assert_eq!((listed.typed("b+a").as_str(), varied.typed("b+a").as_str()), ("b,a", "b+a"));
-        assert!(listed.can_vary() && !listed.takes_lists());
+        assert!(listed.can_vary() && !listed.takes_lists("a,b") && listed.takes_lists("all, a"));
+        assert!(!ranked("", true).takes_lists("a,,b") && !listed.takes_lists("all"));
+        assert_eq!(listed.read("b; q=0.5, a;q=1").as_deref(), Ok("b;q=0.5+a;q=1"));
         assert_eq!(varied.levels("b+a, c").unwrap(), ["b+a", "c"]);
         for wrong in ["", "+", "a b", "a\u{1b}"] {
             assert!(varied.read(wrong).is_err(), "{wrong:?}");

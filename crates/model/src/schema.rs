@@ -351,6 +351,11 @@ impl Schema {
         self.of_web(param)?.needs
     }
 
+    /// The setting beside which a setting cannot be typed.
+    pub fn excludes(&self, param: &Param) -> Option<&'static Param> {
+        self.of_web(param)?.excludes
+    }
+
     /// How a setting is typed.
     pub fn option(&self, param: &Param) -> String {
         match self.option_names(param) {

@@ -4,10 +4,10 @@ use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::{search, stages};
-use duel_model::web::settings::METHOD;
+use duel_model::web::settings::{BODY_SIZE, ENCODING, METHOD};
 use duel_model::{
     Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Param, Plan, ReachPlan, RequestFormat,
-    RequestsPlan, Run, RunStatus, TlsPlan, Waiting, WhyWaiting, WorkloadPlan,
+    RequestsPlan, Run, RunStatus, Waiting, WhyWaiting, WorkloadPlan,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -127,8 +127,9 @@ pub(crate) fn settings(run: &Run) -> String {
         WorkloadPlan::Http(http) => {
             parts.extend(request(http, &varies));
             // Most of them mean nothing to most requests.
+            let is_of_request = |param: &Param| [&METHOD, &BODY_SIZE, &ENCODING].contains(&param);
             let is_told = |param: &Param, value: &str| {
-                varies(param.name) || *param == METHOD || plan.schema().told(param, value).is_some()
+                varies(param.name) || is_of_request(param) || plan.schema().told(param, value).is_some()
             };
             let set = plan.workload.changed().filter(|(param, value)| !is_told(param, value));
             parts.extend(set.map(|(param, value)| format!("{} {}", param.name, param.label(&value))));
@@ -163,14 +164,11 @@ pub(crate) fn settings(run: &Run) -> String {
         parts.push(format!("stages of {}", stages.join(" then ")));
     }
     parts.extend(load.shape.deadline_ns.map(|ns| format!("deadline {}", set_duration(ns))));
-    if let WorkloadPlan::Http(http) = &plan.workload {
+    if let WorkloadPlan::Http(_) = &plan.workload {
         let schema = plan.schema();
         let is_heard = |param: &&Param| !varies(param.name) && (https || schema.heading(param) != "TLS");
         let told = |param| schema.told(param, &plan.workload.setting(param));
         parts.extend(schema.params.iter().filter(is_heard).filter_map(told).map(|text| clean(&text)));
-        if https {
-            parts.extend(tls(&http.tls));
-        }
     }
     if plan.schema().lanes_are_threads() {
         parts.push(format!("timeout {} per {noun}", set_duration(load.op_timeout_ns)));
@@ -224,13 +222,13 @@ fn varied(plan: &Plan) -> Vec<String> {
 fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut parts = requests(http, varies);
     match &http.body {
-        _ if varies("body-size") => {}
+        _ if varies(BODY_SIZE.name) => {}
         Body::None => {}
         Body::Text(text) => parts.push(format!("body of {}", plural(text.len() as u64, "byte"))),
         Body::File(path) => parts.push(format!("body from {}", clean(&path.display().to_string()))),
         Body::Generated(bytes) => parts.push(format!("generated body of {}", plural(*bytes, "byte"))),
     }
-    if !varies("encoding") {
+    if !varies(ENCODING.name) {
         parts.push(match &http.accept_encoding {
             Some(encoding) => format!("Accept-Encoding: {}", clean(encoding)),
             None => "no Accept-Encoding".to_owned(),
@@ -239,9 +237,6 @@ fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     if !http.headers.is_empty() {
         let names = http.headers.iter().map(|(name, _)| clean(name)).collect::<Vec<_>>().join(" ");
         parts.push(format!("header fields {names}"));
-    }
-    if let Some(host) = &http.host {
-        parts.push(format!("Host: {}", clean(host)));
     }
     if let Some(bytes) = http.range_bytes {
         parts.push(format!("only the first {}", plural(bytes, "byte")));
@@ -257,9 +252,6 @@ fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     if http.accepts_any_status {
         parts.push("any status accepted".to_owned());
     }
-    if let Some(path) = &http.unix_socket {
-        parts.push(format!("Unix socket {}", clean(&path.display().to_string())));
-    }
     for to in &http.connect_to {
         let port = |port: Option<u16>| port.map(|p| p.to_string()).unwrap_or_default();
         let (from, to) = (format!("{}:{}", to.host, port(to.port)), format!("{}:{}", to.to_host, port(to.to_port)));
@@ -274,7 +266,7 @@ fn requests(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     let shown = |path: &std::path::Path| clean(&path.display().to_string());
     // Other files say the method of each request.
     let has_methods = source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls);
-    let mut parts = if has_methods || varies("method") { Vec::new() } else { vec![clean(&http.method)] };
+    let mut parts = if has_methods || varies(METHOD.name) { Vec::new() } else { vec![clean(&http.method)] };
     if form.is_some() && http.method == "GET" {
         parts = vec!["POST".to_owned()];
     }
@@ -318,16 +310,5 @@ fn reach(reach: &ReachPlan) -> Vec<String> {
     }
     parts.extend(reach.overrides.iter().map(|rule| format!("instead of looking up {}", clean(&rule.to_string()))));
     parts.extend(reach.family.map(|family| format!("{family} only")));
-    parts
-}
-
-fn tls(tls: &TlsPlan) -> Vec<String> {
-    let mut parts = Vec::new();
-    if let Some(name) = &tls.server_name {
-        parts.push(format!("server name {}", clean(name)));
-    }
-    if tls.client_cert_file.is_some() {
-        parts.push("with a client certificate".to_owned());
-    }
     parts
 }

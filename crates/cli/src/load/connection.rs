@@ -13,28 +13,25 @@ pub(crate) struct ConnectionFlags {
     /// Connect to ADDR:PORT2 for requests to HOST:PORT1; empty parts apply to all, or stay
     #[arg(long, value_name = "HOST:PORT1:ADDR:PORT2")]
     pub(crate) connect_to: Vec<String>,
-    /// Connect to this Unix socket
-    #[arg(long, value_name = "PATH", conflicts_with = "addresses")]
-    pub(crate) unix_socket: Option<PathBuf>,
     /// Send requests through this HTTP proxy, those of https by CONNECT. The password of USER is in $DUEL_PROXY_PASSWORD or
     /// in a file. Without this option there is no proxy: http_proxy, https_proxy and the like are not read
-    #[arg(long, value_name = "[http://[USER@]]HOST:PORT", conflicts_with_all = ["unix_socket", "connect_to", "proxy-protocol"])]
+    #[arg(long, value_name = "[http://[USER@]]HOST:PORT", conflicts_with_all = ["unix-socket", "connect_to", "proxy-protocol"])]
     pub(crate) proxy: Option<String>,
     /// The first line of FILE is the password for the proxy
     #[arg(long, value_name = "FILE", requires = "proxy")]
     pub(crate) proxy_password_file: Option<PathBuf>,
     /// Connect from these local addresses in turn, each of which has ports of its own: addresses, spans such as
     /// 10.0.0.2-10.0.0.9, networks such as 10.0.0.0/29
-    #[arg(long, value_name = "ADDR,...", conflicts_with = "unix_socket")]
+    #[arg(long, value_name = "ADDR,...", conflicts_with = "unix-socket")]
     pub(crate) source: Vec<String>,
     /// HOST:PORT is at these addresses and not looked up; * is any host. Of the target, or of the proxy if there is one
-    #[arg(long, value_name = "HOST:PORT:ADDR,...", conflicts_with = "unix_socket")]
+    #[arg(long, value_name = "HOST:PORT:ADDR,...", conflicts_with = "unix-socket")]
     pub(crate) resolve: Vec<String>,
     /// IPv4 addresses only
-    #[arg(short = '4', long, conflicts_with_all = ["ipv6", "unix_socket"])]
+    #[arg(short = '4', long, conflicts_with_all = ["ipv6", "unix-socket"])]
     pub(crate) ipv4: bool,
     /// IPv6 addresses only
-    #[arg(short = '6', long, conflicts_with = "unix_socket")]
+    #[arg(short = '6', long, conflicts_with = "unix-socket")]
     pub(crate) ipv6: bool,
 }
 
@@ -42,7 +39,6 @@ impl ConnectionFlags {
     /// Puts what was asked for into the plan.
     pub(crate) fn put_into(&self, plan: &mut HttpPlan) -> Result<(), Usage> {
         plan.connect_to = self.connect_to.iter().map(|rule| connect_to(rule)).collect::<Result<_, _>>()?;
-        plan.unix_socket.clone_from(&self.unix_socket);
         if let Some(typed) = &self.proxy {
             let proxy = proxy::parse(typed).map_err(|why| Usage(format!("--proxy {why}")))?;
             if let Some(value) = proxy::credentials(&proxy, self.proxy_password_file.as_deref())? {

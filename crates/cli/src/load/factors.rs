@@ -1,9 +1,9 @@
 //! Factors: what was typed as a list, and what it means.
 //!
 //! One rule for all of them: `--vary NAME=LEVEL,LEVEL,...` makes a factor of any parameter that can be one. Options whose
-//! value cannot hold a comma otherwise (`-c`, `--rate`, `--body-size`, `--cipher`, most settings) take such a
-//! list themselves. The lists of `--ciphers` and `--groups` are orders of preference, that of `--encoding` is what is
-//! accepted, and they keep that meaning; as levels of a factor what is allowed together is joined by `+`.
+//! value cannot hold a comma otherwise (`-c`, `--rate`, `--cipher`, most settings) take such a list themselves. The lists of
+//! `--ciphers` and `--groups` are orders of preference, that of `--encoding` is what is accepted, and they keep that meaning
+//! unless what stands for none is among them (`identity,gzip`); as levels of a factor what is allowed together is joined by `+`.
 
 use crate::load::{LoadFlags, values};
 use crate::outcome::Usage;
@@ -136,9 +136,7 @@ fn all(load: &LoadFlags, schema: &'static Schema) -> Result<Vec<Factor>, Usage> 
     factors.extend(listed("connections", load.lanes(schema)?)?);
     factors.extend(listed("rate", load.rate.as_deref())?);
     factors.extend(load.settings.factors(schema)?);
-    factors.extend(listed("body-size", load.request.body_size.as_deref())?);
     factors.extend(listed(CIPHER.name, load.tls.cipher.as_deref())?);
-    factors.extend(listed("encoding", Some(&*load.request.encoding).filter(|list| compares_codings(list)))?);
     for vary in &load.factors.vary {
         let (name, levels) = vary.split_once('=').ok_or_else(|| {
             Usage(format!(
@@ -168,12 +166,6 @@ fn distinct(factor: &Factor) -> Result<(), Usage> {
         None => Ok(()),
         Some((_, level)) => Err(Usage(format!("'{}' has the level {} twice", factor.name(), sanitize_line(level)))),
     }
-}
-
-/// A list for `Accept-Encoding` is one value of it, but where `identity` stands in it: beside other codings that means
-/// nothing, and who types it wants to compare.
-fn compares_codings(list: &str) -> bool {
-    list.contains(',') && list.split(',').any(|coding| coding.trim() == "identity")
 }
 
 /// What can be found out about a treatment without the network.
@@ -213,7 +205,7 @@ fn give_time(plan: &mut Plan, is_given: bool) -> Result<(), Usage> {
 mod tests {
     use super::*;
     use crate::command_line::tests::{plan_of, refused};
-    use duel_model::web::settings::{KEEPALIVE, METHOD, TLS};
+    use duel_model::web::settings::{BODY_SIZE, ENCODING, KEEPALIVE, METHOD, TLS};
     use duel_model::{Body, Param, SettingLevels, web};
 
     const TWO: [&str; 3] = ["duel", "https://a.example/x?y", "https://b.example/"];
@@ -232,7 +224,7 @@ mod tests {
         assert_eq!(factors(&["-c", "1,2,8..64"]), [Factor::Connections(vec![1, 2, 8, 16, 32, 64])]);
         assert_eq!(factors(&["-c", "3..20"]), [Factor::Connections(vec![3, 6, 12, 20])]);
         assert_eq!(factors(&["--rate", "0.5..3, 100"]), [Factor::Rate(vec![0.5, 1.0, 2.0, 3.0, 100.0])]);
-        assert_eq!(factors(&["--body-size", "0,1k..4k"]), [Factor::BodySize(vec![0, 1024, 2048, 4096])]);
+        assert_eq!(factors(&["--body-size", "0,1k..4k"]), [setting(&BODY_SIZE, &["0", "1024", "2048", "4096"])]);
         assert_eq!(
             factors(&["-m", "GET,HEAD", "--keepalive", "on,off", "-c", "1,2"]),
             [Factor::Connections(vec![1, 2]), setting(&METHOD, &["GET", "HEAD"]), setting(&KEEPALIVE, &["on", "off"])]
@@ -243,10 +235,7 @@ mod tests {
             factors(&["--tls", "1.2, 1.3", "--cipher", &format!("{gcm},{gcm}+{chacha}")]),
             [setting(&TLS, &["1.2", "1.3"]), setting(&CIPHER, &[gcm, &format!("{gcm}+{chacha}")])]
         );
-        assert_eq!(
-            factors(&["--encoding", "identity, gzip"]),
-            [Factor::Encoding(vec![vec![], vec!["gzip".to_owned()]])]
-        );
+        assert_eq!(factors(&["--encoding", "identity, gzip"]), [setting(&ENCODING, &["identity", "gzip"])]);
     }
 
     #[test]
@@ -259,8 +248,8 @@ mod tests {
             "--vary",
             "path=/a,/b?c=d",
         ]);
-        let [Factor::Encoding(encodings), versions, Factor::Path(paths)] = all.as_slice() else { panic!("{all:?}") };
-        assert_eq!((encodings[0].len(), encodings[2].len()), (0, 2));
+        let [encodings, versions, Factor::Path(paths)] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!(*encodings, setting(&ENCODING, &["identity", "gzip", "gzip+br"]));
         assert_eq!(*versions, setting(&TLS, &["1.2", "1.3", "1.2+1.3"]));
         assert_eq!(paths, &["/a", "/b?c=d"]);
         assert_eq!(
@@ -293,7 +282,7 @@ mod tests {
         assert_eq!(plan.compare.max_load_ns, 64 * SECOND_NS);
         assert_eq!(
             announcement(&plan),
-            "Experiment: 8 treatments (connections 1, 64; body-size 1.02 kB, 2.05 kB; path /p, /q) on 2 targets, in random \
+            "Experiment: 8 treatments (connections 1, 64; body-size 1 KiB, 2 KiB; path /p, /q) on 2 targets, in random \
              order within blocks: 64.0 s of load, and a little more for connecting."
         );
     }
@@ -310,7 +299,7 @@ mod tests {
             (&["--rate", "100,fast"], &["--rate takes", "got 'fast' in '100,fast'"]),
             (&["--rate", "100,0"], &["above 0", "got '0'"]),
             (&["--keepalive", "on,maybe"], &["on or off", "'maybe'"]),
-            (&["--body-size", "1k,huge"], &["got 'huge' in '1k,huge'"]),
+            (&["--body-size", "1k,huge"], &["--body-size takes a size", "got 'huge'"]),
             (&["--vary", "colour=red,blue"], &["'colour' is nothing that can be varied", "connections, rate"]),
             (&["--vary", "colour"], &["NAME=LEVEL"]),
             (&["--vary", "connections=4"], &["takes two"]),

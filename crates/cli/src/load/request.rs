@@ -1,10 +1,10 @@
 //! Options of the one request that is sent, and what they mean.
 
 use crate::load::LoadFlags;
-use crate::load::tls::ALPN;
-use crate::load::{requests, values};
+use crate::load::requests;
 use crate::outcome::Usage;
 use clap::Args;
+use duel_model::web::settings::BODY_SIZE;
 use duel_model::{Body, HttpPlan, sanitize_line, web};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,11 @@ pub(crate) struct RequestFlags {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
     /// Request body
-    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["body_file", BODY_SIZE.name])]
     pub(crate) body: Option<String>,
     /// Request body from a file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = BODY_SIZE.name)]
     pub(crate) body_file: Option<PathBuf>,
-    /// Request body of generated text that hardly compresses; a list makes a factor: 0,1k,64k
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["body", "body_file"])]
-    pub(crate) body_size: Option<String>,
-    /// Host field, where it differs from the address
-    #[arg(long, value_name = "NAME")]
-    pub(crate) host: Option<String>,
-    /// Accept-Encoding; 'identity' sends none, and in a list makes a factor: identity,gzip
-    #[arg(long, value_name = "LIST", default_value = "gzip")]
-    pub(crate) encoding: String,
     /// Follow up to N redirects before measuring, then measure where they lead
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 0)]
     pub(crate) follow: u32,
@@ -39,21 +30,14 @@ pub(crate) struct RequestFlags {
 /// What the options of a load say about HTTP; `seed` is that of the run.
 pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
     let flags = &load.request;
-    let body = match (&flags.body, &flags.body_file, &flags.body_size) {
-        (Some(text), ..) => Body::Text(text.clone()),
-        (None, Some(path), _) => Body::File(checked_body_file(path)?.to_path_buf()),
-        (None, None, Some(size)) => match values::body_sizes(size)?[0] {
-            0 => Body::None,
-            bytes => Body::Generated(bytes),
-        },
-        (None, None, None) => Body::None,
+    let body = match (&flags.body, &flags.body_file) {
+        (Some(text), _) => Body::Text(text.clone()),
+        (None, Some(path)) => Body::File(checked_body_file(path)?.to_path_buf()),
+        (None, None) => Body::None,
     };
-    let encoding = flags.encoding.trim();
     let mut plan = HttpPlan {
         headers: headers(&flags.headers)?,
         body,
-        accept_encoding: (!matches!(encoding, "" | "identity")).then(|| encoding.to_owned()),
-        host: flags.host.clone(),
         max_redirects: load.requests.follow_each.unwrap_or(flags.follow),
         follows_each: load.requests.follow_each.is_some(),
         requests: requests::plan(load)?,
@@ -69,9 +53,6 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
              --no-keepalive out"
                 .into(),
         ));
-    }
-    if plan.http2.is_some() && load.tls.alpn != ALPN {
-        return Err(Usage("--http2 offers h2 and nothing else; leave --alpn out".into()));
     }
     Ok(plan)
 }

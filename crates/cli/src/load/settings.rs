@@ -58,6 +58,7 @@ fn option(shared: &Shared) -> Arg {
     let (schema, first) = shared[0];
     let (word, letter) = schema.option_names(first);
     let option = Arg::new(first.name).long(word).short(letter).value_name(first.value_name);
+    let option = schema.excludes(first).into_iter().fold(option, |option, other| option.conflicts_with(other.name));
     let option = match shared.as_slice() {
         [_] => option.help(help(first)).help_heading(schema.heading(first)),
         all => {
@@ -189,7 +190,11 @@ impl SettingFlags {
 }
 
 fn levels(param: &Param, typed: &str) -> Result<Vec<String>, Usage> {
-    if param.takes_lists() { param.levels(typed).map_err(Usage) } else { Ok(vec![param.read(typed).map_err(Usage)?]) }
+    if param.takes_lists(typed) {
+        param.levels(typed).map_err(Usage)
+    } else {
+        Ok(vec![param.read(typed).map_err(Usage)?])
+    }
 }
 
 fn meaningless(name: &str, schema: &Schema) -> Usage {

@@ -2,9 +2,7 @@
 
 use crate::outcome::Usage;
 use crate::usage;
-use duel_model::{
-    Factor, Nanos, Param, Plan, Schema, SettingLevels, kinds, parse_duration_ns, parse_size_bytes, sanitize_line,
-};
+use duel_model::{Factor, Nanos, Param, Plan, Schema, SettingLevels, kinds, parse_duration_ns, sanitize_line};
 
 /// More of them only get in each other's way.
 pub(crate) const MOST_THREADS: u32 = 1024;
@@ -58,31 +56,12 @@ pub(crate) fn rates(typed: &str) -> Result<Vec<f64>, Usage> {
     }
 }
 
-/// Sizes of a request body as typed.
-pub(crate) fn body_sizes(typed: &str) -> Result<Vec<u64>, Usage> {
-    let parse = |text: &str| parse_size_bytes(text).ok();
-    let levels = numbers("--body-size", "a size such as 512, 64k or 2MiB", typed, parse, |size| size.checked_mul(2))?;
-    match levels.iter().find(|&&bytes| bytes > 1 << 30) {
-        None => Ok(levels),
-        Some(bytes) => Err(Usage(format!("--body-size {bytes}: at most 1 GiB can be sent"))),
-    }
-}
-
 /// A factor by its name, as it was typed with this option.
 pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Schema) -> Result<Factor, Usage> {
     let texts = || each(option, "levels", levels, |text| Some(text.to_owned()));
-    let joined = |text: &str| text.split('+').map(|part| part.trim().to_owned()).collect::<Vec<String>>();
-    let lists = || {
-        each(option, "levels", levels, |text| Some(joined(text)).filter(|parts| parts.iter().all(|p| !p.is_empty())))
-    };
     Ok(match name {
         "connections" => Factor::Connections(connections(levels)?),
         "rate" => Factor::Rate(rates(levels)?),
-        "body-size" => Factor::BodySize(body_sizes(levels)?),
-        "encoding" => {
-            let coding = |list: Vec<String>| if list == ["identity"] { Vec::new() } else { list };
-            Factor::Encoding(lists()?.into_iter().map(coding).collect())
-        }
         "path" => Factor::Path(each(option, "paths, which begin with /", levels, |text| {
             text.starts_with('/').then(|| text.to_owned())
         })?),
@@ -90,7 +69,7 @@ pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Sc
             if !param.can_vary() {
                 return Err(Usage(format!("{option}: '{}' cannot be varied", param.name)));
             }
-            let levels = if param.takes_lists() {
+            let levels = if param.takes_lists(levels) {
                 param.levels(levels).map_err(Usage)?
             } else {
                 // Commas part levels here; words of one level are joined by +.
@@ -173,7 +152,7 @@ mod tests {
 
         #[test]
         fn nothing_typed_makes_it_panic(typed in "[0-9.,+ek]{0,20}|.{0,20}") {
-            let _ = (connections(&typed), rates(&typed), body_sizes(&typed));
+            let _ = (connections(&typed), rates(&typed));
             for name in Factor::names(&duel_model::web::SCHEMA) {
                 let _ = factor("--vary", name, &typed, &duel_model::web::SCHEMA);
             }

@@ -6,7 +6,8 @@
 use crate::link::{certificate, trust};
 use duel_load::WorkloadError;
 use duel_model::web::failure;
-use duel_model::{Facts, FailureKind, TlsPlan, TlsVersion, sanitize_line, web};
+use duel_model::web::settings::ALPN;
+use duel_model::{Facts, FailureKind, HttpPlan, TlsPlan, TlsVersion, sanitize_line, web};
 use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -378,9 +379,12 @@ fn append(
     }
 }
 
-/// Checks that the cipher suites and groups of a plan exist; the error lists those that do.
-pub fn check_names(plan: &TlsPlan) -> Result<(), WorkloadError> {
-    provider(plan).map(|_| ())
+/// Checks that what a plan offers can be offered, and that its cipher suites and groups exist; the error lists those that do.
+pub fn check(plan: &HttpPlan) -> Result<(), WorkloadError> {
+    if plan.http2.is_some() && plan.setting(&ALPN) != ALPN.default {
+        return Err(WorkloadError("--http2 offers h2 and nothing else; leave --alpn out".into()));
+    }
+    provider(&plan.tls).map(|_| ())
 }
 
 /// Cipher suites and groups as planned, in the order given.

@@ -70,12 +70,17 @@ fn targets_that_redirects_leave_with_other_requests_are_not_compared() {
     run(&plan(&[&redirects, &answers], HttpPlan { max_redirects: 3, ..HttpPlan::default() })).unwrap();
 }
 
+fn body_sizes() -> Factor {
+    let levels = vec!["10".into(), "20".into()];
+    Factor::Setting(SettingLevels { schema: &web::SCHEMA, param: &web::settings::BODY_SIZE, levels })
+}
+
 #[test]
 fn bodies_that_a_redirect_takes_away_are_not_varied() {
     let last = Server::that_ends("127.0.0.1", Duration::ZERO);
     let first = Server::that_redirects("127.0.0.1", 302, &last);
     let http = HttpPlan { method: "POST".into(), max_redirects: 1, ..HttpPlan::default() };
-    let varied = Plan { factors: vec![Factor::BodySize(vec![10, 20])], ..plan(&[&first], http) };
+    let varied = Plan { factors: vec![body_sizes()], ..plan(&[&first], http) };
     let told = run(&varied).unwrap_err().to_string();
     assert!(told.contains("makes a GET"), "{told}");
 }
@@ -102,7 +107,7 @@ fn all_treatments_follow_the_redirects_of_each_op() {
 fn where_nothing_redirects_the_request_may_be_varied() {
     let server = Server::that_ends("127.0.0.1", Duration::ZERO);
     let mut plan = plan(&[&server], HttpPlan { max_redirects: 3, method: "POST".into(), ..HttpPlan::default() });
-    plan.factors = vec![Factor::BodySize(vec![10, 20])];
+    plan.factors = vec![body_sizes()];
     let run = run(&plan).unwrap();
     let WorkloadPlan::Http(http) = &run.plan.workload else { panic!("{:?}", run.plan.workload) };
     assert_eq!((&http.body, http.max_redirects), (&Body::None, 0), "as it is without any treatment");

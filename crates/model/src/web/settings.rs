@@ -5,8 +5,9 @@
 //! have fields of [`HttpPlan`] instead, so that archives and the JSON document read as ever: `at` says which it is, and how
 //! it is read and set.
 
-use crate::{AddressChoice, Http2Plan, HttpPlan, Param, ProxyProtocol, RequestOrder, Sort, TlsVersion};
+use crate::{AddressChoice, Body, Http2Plan, HttpPlan, Param, ProxyProtocol, RequestOrder, Sort, TlsVersion};
 use std::borrow::Cow;
+use std::path::Path;
 
 /// What only the web says of a setting.
 pub(crate) struct Setting {
@@ -14,6 +15,8 @@ pub(crate) struct Setting {
     pub(crate) heading: &'static str,
     /// The switch without which it means nothing.
     pub(crate) needs: Option<&'static Param>,
+    /// The setting beside which it cannot be typed.
+    pub(crate) excludes: Option<&'static Param>,
     /// How it is typed, where that is not its name.
     pub(crate) option: Option<&'static str>,
     /// The letter that it is typed by, too.
@@ -55,7 +58,7 @@ macro_rules! settings {
     (@field $path:literal, $get:expr, $set:expr) => { Some(Field { path: $path, get: $get, set: $set }) };
     ($(
         $(#[$meta:meta])*
-        $name:ident in $heading:literal $(, with $needs:ident)? $(, at $path:literal, $get:expr, $set:expr)?
+        $name:ident in $heading:literal $(, with $needs:ident)? $(, without $excluded:ident)? $(, at $path:literal, $get:expr, $set:expr)?
             $(, option $option:literal)? $(, letter $letter:literal)? $(, off $off:literal: $off_help:literal)?
             $(, told $told:expr)?;
         $param:expr;
@@ -66,6 +69,7 @@ macro_rules! settings {
         static SETTINGS: &[Setting] = &[$(Setting {
             heading: $heading,
             needs: settings!(@some $(&$needs)?),
+            excludes: settings!(@some $(&$excluded)?),
             option: settings!(@some $($option)?),
             letter: settings!(@some $($letter)?),
             off: settings!(@some $(SwitchedOff { option: $off, help: $off_help })?),
@@ -132,6 +136,16 @@ settings! {
             sort: Sort::Choice(&["answering", "race", "first", "all"]),
             default: "answering",
         };
+    /// The Unix socket that is connected to.
+    UNIX_SOCKET in "Connection", without ADDRESSES,
+        at "unix_socket", |http| text(http.unix_socket.as_deref()), |http, value| http.unix_socket = some(value);
+        Param {
+            name: "unix-socket",
+            value_name: "PATH",
+            help: "Connect to this Unix socket",
+            sort: Sort::Sent("talk to whoever listens on the Unix socket"),
+            default: "",
+        };
     /// The header that connections begin with.
     PROXY_PROTOCOL in "Connection",
         at "reach.proxy_protocol", |http| http.reach.proxy_protocol.map_or("none", ProxyProtocol::name).to_owned(),
@@ -175,6 +189,37 @@ settings! {
             help: "Method; a list makes a factor: GET,HEAD",
             sort: Sort::Token("POST"),
             default: "GET",
+        };
+    /// Bytes of a request body that is made up.
+    BODY_SIZE in "Request",
+        at "body.generated", |http| if let Body::Generated(bytes) = http.body { bytes.to_string() } else { "0".to_owned() },
+        |http, value| http.body = value.parse().ok().filter(|&bytes| bytes > 0).map_or(Body::None, Body::Generated);
+        Param {
+            name: "body-size",
+            value_name: "SIZE",
+            help: "Request body of generated text that hardly compresses; a list makes a factor: 0,1k,64k",
+            sort: Sort::Bytes { least: 1, most: 1 << 30, zero: "none" },
+            default: "0",
+        };
+    /// The codings of responses that are accepted.
+    ENCODING in "Request",
+        at "accept_encoding", |http| ranked(codings(http), "identity"),
+        |http, value| http.accept_encoding = (value != "identity").then(|| value.replace('+', ", "));
+        Param {
+            name: "encoding",
+            value_name: "LIST",
+            help: "Accept-Encoding; identity sends none, and in a list makes a factor: identity,gzip",
+            sort: Sort::Ranked { known: &[], none: "identity", by_commas: true },
+            default: "gzip",
+        };
+    /// The host that is asked for.
+    HOST in "Request", at "host", |http| http.host.clone().unwrap_or_default(), |http, value| http.host = some(value);
+        Param {
+            name: "host",
+            value_name: "NAME",
+            help: "Host field, where it differs from the address",
+            sort: Sort::Text,
+            default: "",
         };
     /// Connections are kept.
     KEEPALIVE in "Request", at "keepalive", |http| switch(http.keepalive), |http, value| http.keepalive = value == "on",
@@ -233,6 +278,59 @@ settings! {
         at "tls.resumption", |http| switch(http.tls.resumption), |http, value| http.tls.resumption = value == "on",
         told |value| format!("resumption {value}");
         Param::switch("resumption", "Resume sessions on new connections");
+    /// Who vouches for servers.
+    CA in "TLS", at "tls.ca_file", |http| text(http.tls.ca_file.as_deref()), |http, value| http.tls.ca_file = some(value);
+        Param {
+            name: "ca",
+            value_name: "FILE",
+            help: "PEM file of certificate authorities instead of the system's",
+            sort: Sort::Sent("trust the authorities in the file"),
+            default: "",
+        };
+    /// Who we are.
+    CLIENT_CERT in "TLS",
+        at "tls.client_cert_file", |http| text(http.tls.client_cert_file.as_deref()),
+        |http, value| http.tls.client_cert_file = some(value);
+        Param {
+            name: "client-cert",
+            value_name: "FILE",
+            help: "PEM file of the client's certificate chain",
+            sort: Sort::Sent("show the client certificate in the file"),
+            default: "",
+        };
+    /// What proves it.
+    CLIENT_KEY in "TLS",
+        at "tls.client_key_file", |http| text(http.tls.client_key_file.as_deref()),
+        |http, value| http.tls.client_key_file = some(value);
+        Param {
+            name: "client-key",
+            value_name: "FILE",
+            help: "PEM file of the client's key",
+            sort: Sort::Sent("sign with the private key in the file"),
+            default: "",
+        };
+    /// The protocols that are offered inside of TLS.
+    ALPN in "TLS",
+        at "tls.alpn", |http| ranked(&http.tls.alpn, "none"),
+        |http, value| http.tls.alpn = if value == "none" { Vec::new() } else { names(value) };
+        Param {
+            name: "alpn",
+            value_name: "LIST",
+            help: "Protocols offered by ALPN, in order of preference; none: it is left out",
+            sort: Sort::Ranked { known: &[], none: "none", by_commas: true },
+            default: "http/1.1",
+        };
+    /// Whom servers are to be.
+    SERVER_NAME in "TLS",
+        at "tls.server_name", |http| http.tls.server_name.clone().unwrap_or_default(),
+        |http, value| http.tls.server_name = some(value);
+        Param {
+            name: "server-name",
+            value_name: "NAME",
+            help: "Name for SNI and verification, where it differs from the address",
+            sort: Sort::Text,
+            default: "",
+        };
 }
 
 /// What is said of the setting of this name.
@@ -283,6 +381,21 @@ fn names(kept: &str) -> Vec<String> {
     kept.split('+').map(str::to_owned).collect()
 }
 
+/// What `Accept-Encoding` lists.
+fn codings(http: &HttpPlan) -> impl Iterator<Item = &str> {
+    let codings = http.accept_encoding.iter().flat_map(|list| list.split(','));
+    codings.map(str::trim).filter(|coding| !coding.is_empty())
+}
+
+/// A path that is kept, which is a text: a plan is kept as JSON.
+fn text(path: Option<&Path>) -> String {
+    path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn some<T: for<'a> From<&'a str>>(value: &str) -> Option<T> {
+    (!value.is_empty()).then(|| value.into())
+}
+
 fn switch(is_on: bool) -> String {
     if is_on { "on" } else { "off" }.to_owned()
 }
@@ -317,6 +430,7 @@ mod tests {
             let others: Vec<String> = match param.sort {
                 Sort::Switch => vec!["on".into()],
                 Sort::Token(example) => vec![example.into()],
+                Sort::Text | Sort::Sent(_) => vec!["a".into()],
                 Sort::Ranked { known: [first, ..], .. } => vec![first.to_string()],
                 Sort::Ranked { .. } => vec!["b+a".into(), "a".into()],
                 Sort::Choice(choices) => choices.iter().filter(|c| **c != param.default).map(|c| (*c).into()).collect(),
