@@ -171,11 +171,12 @@ fn variations() -> impl Strategy<Value = Variation> {
     // Of both families, for a plan may want one.
     let sources = of(prop_oneof![Just("127.0.0.2-127.0.0.9,::1"), Just("::1,10.0.0.7")]);
     let settings = (of(Just("on")), any::<bool>());
-    let network = (of(1..200_u32), of(any::<bool>()), of(88..32_768_u16), sources);
+    let peers = of(prop_oneof![Just("192.0.2.7:80"), Just("[2001:db8::7]:8443")]);
+    let network = (of(1..200_u32), of(any::<bool>()), of(88..32_768_u16), sources, peers);
     (tls, request, network, settings).prop_map(|(tls, request, network, settings)| {
         let (ciphers, groups, resumption, versions) = tls;
         let (keepalive, accept_encoding, range_bytes, method) = request;
-        let (connections, quick_ack, segment_bytes, sources) = network;
+        let (connections, quick_ack, segment_bytes, sources, peers) = network;
         Variation {
             connections,
             keepalive,
@@ -189,6 +190,7 @@ fn variations() -> impl Strategy<Value = Variation> {
             quick_ack,
             segment_bytes,
             sources: sources.map(|list: &str| list.split(',').map(|range| range.parse().unwrap()).collect()),
+            peers: peers.into_iter().map(|peer: &str| (0, peer.parse().unwrap())).collect(),
             one_at_a_time: settings.1,
             settings: settings.0.into_iter().map(|value| (DECOMPRESS.id(), value.to_owned())).collect(),
             twin: None,
@@ -218,6 +220,7 @@ proptest! {
         // A Unix socket knows no addresses, and no probe asks for them there.
         if matches!(&plan.workload, WorkloadPlan::Http(http) if http.unix_socket.is_some()) {
             variation.sources = None;
+            variation.peers.clear();
         }
         let varied = plan.varied(&variation);
         prop_assert_eq!(again(&varied), typeable(&varied), "{:?}", varied.words());
