@@ -1,7 +1,7 @@
 //! Which probe next, and when it is enough.
 
 use crate::case::{Case, Step};
-use crate::cause::{Cause, Fit, Standing};
+use crate::cause::{Cause, CauseEntry, Fit, Standing};
 use crate::causes::{self, likes, names};
 use crate::evidence::below;
 use crate::gap::{Flip, Gap, Look, Reference, percent};
@@ -136,7 +136,9 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standi
         }
         _ => None,
     });
-    let Some((share, shown)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
+    let Some((share, shown)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else {
+        return take_back_what_flips_tell(gap, causes, standings);
+    };
     for (standing, cause) in standings.iter_mut().zip(causes) {
         let gives_way = likes::gives_way(cause.entry, shown.entry);
         if let Standing::Fits(fit) = standing
@@ -149,6 +151,31 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standi
                 shown.entry.id,
                 percent(share)
             );
+            *standing = Standing::Undecided(gap.on_host(text, None));
+        }
+    }
+}
+
+/// Takes back causes that were counted where a flip shows what they come from, and moves about as much: it is the same time.
+fn take_back_what_flips_tell(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standing]) {
+    /// Times that were counted and that a flip moved are the same up to this factor: both scatter.
+    const AS_MUCH: f64 = 1.5;
+    let of_flips: Vec<(&CauseEntry, f64)> = standings
+        .iter()
+        .zip(causes)
+        .filter_map(|(standing, cause)| Some((cause.entry, standing.fit()?)))
+        .filter(|(_, fit)| !fit.is_counted && fit.finding.confidence >= Confidence::Likely)
+        .map(|(entry, fit)| (entry, fit.moved_ns))
+        .collect();
+    for (standing, cause) in standings.iter_mut().zip(causes) {
+        let Standing::Fits(fit) = standing else { continue };
+        let tells = |(shown, moved_ns): &&(&CauseEntry, f64)| {
+            likes::asks_for(cause.entry, shown) && fit.moved_ns <= AS_MUCH * moved_ns
+        };
+        if fit.is_counted
+            && let Some((shown, _)) = of_flips.iter().find(tells)
+        {
+            let text = format!("{} But that is what {} was shown to take away", fit.finding.summary, shown.id);
             *standing = Standing::Undecided(gap.on_host(text, None));
         }
     }

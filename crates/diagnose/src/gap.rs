@@ -117,6 +117,8 @@ pub(crate) struct Flip<'a> {
     pub(crate) moved_ns: f64,
     /// The fast side's time per op under the flip over that at the reference.
     dearer: f64,
+    /// The gap before it is known so widely that the share of the time comes from the ends of the intervals.
+    is_wide: bool,
 }
 
 impl<'a> Gap<'a> {
@@ -700,7 +702,9 @@ impl<'a> Flip<'a> {
         let dearer_half = reference.log.half().hypot(view.log.half()) * std::f64::consts::FRAC_1_SQRT_2;
         let left = log_left(view.ratio, view.log, dearer, dearer_half);
         let (before, after) = (reference.difference_ns()?, view.difference_ns()?);
-        let time_left = after.over(before).or_else(|| time_left([reference, &view], dearer, dearer_half))?;
+        let usual = after.over(before);
+        let is_wide = usual.is_none();
+        let time_left = usual.or_else(|| time_left([reference, &view], dearer, dearer_half))?;
         let slow_is_as_before = (dearer * view.ratio / reference.ratio) < Self::AS_BEFORE;
         let of_fast_alone = (slow_is_as_before && dearer > Self::AS_BEFORE)
             .then(|| view.log.over(reference.log).map(Estimate::complement))
@@ -711,6 +715,7 @@ impl<'a> Flip<'a> {
             moved_log: reference.log.minus(left),
             moved_ns: before.mid - after.mid,
             dearer,
+            is_wide,
             view,
         })
     }
@@ -734,9 +739,10 @@ impl<'a> Flip<'a> {
         self.moved() || self.is_negligible()
     }
 
-    /// At least 80 % of the log of the gap moved, and more than half of it beyond the interval.
+    /// At least 80 % of the log of the gap moved, and more than half of it beyond the interval. A share of a gap that is known widely is
+    /// known too widely for that: errors of a quotient are propagated at the estimate, where the divisor's is small.
     pub(crate) fn confirms(&self) -> bool {
-        self.moved() && self.gone.explains() && self.gone.is_most()
+        self.moved() && !self.is_wide && self.gone.explains() && self.gone.is_most()
     }
 
     /// Whether the change makes the fast side so much dearer, in time per op, as is a noteworthy part of the gap. What it takes
@@ -780,7 +786,7 @@ fn time_left(views: [&View<'_>; 2], dearer: f64, dearer_half: f64) -> Option<Est
         below: view.ratio * -(-view.log.below).exp_m1(),
         above: view.ratio * view.log.above.exp_m1(),
     });
-    let by_factor = rest.mid * dearer_half;
+    let by_factor = rest.mid * dearer_half.exp_m1();
     let left = Estimate {
         mid: dearer * rest.mid,
         below: dearer * rest.below.hypot(by_factor),

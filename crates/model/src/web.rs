@@ -144,6 +144,9 @@ pub const DEAD_ADDRESSES_NS: &str = "net.dead_addresses_ns";
 /// Another address of the target's name, of the other family than the peer's and not found dead; missing where there is none, and
 /// where connections go to addresses of both.
 pub const OTHER_FAMILY: &str = "net.other_family";
+/// The family of all addresses that looking up the target's name found, where that is one: `IPv4` or `IPv6`. Missing where the plan
+/// says which addresses may be used, and where no name was looked up.
+pub const ONLY_FAMILY: &str = "net.only_family";
 /// Largest segment of the connection: what the peer announced, as far as the path allows it.
 pub const SEGMENT_BYTES: &str = "net.segment_bytes";
 /// Time that looking up the target's name took before measuring; missing where there was nothing to look up.
@@ -172,6 +175,7 @@ pub(crate) const FACTS: &[Declaration] = &[
     Declaration::listed(DEAD_ADDRESSES, "no answer"),
     Declaration::unlisted(DEAD_ADDRESSES_NS),
     Declaration::unlisted(OTHER_FAMILY),
+    Declaration::unlisted(ONLY_FAMILY),
     Declaration::unlisted(SEGMENT_BYTES),
     Declaration::unlisted(LOOKUP_NS),
 ];

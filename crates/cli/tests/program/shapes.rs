@@ -209,11 +209,8 @@ fn stages_of_two_targets_are_told_side_by_side() {
     let median = of(0, "response_p50");
     let pairs = median["pairs"].as_u64().unwrap();
     let slots = document["targets"].as_array().unwrap().iter().map(|target| count(target, "slots"));
-    assert_eq!((median["target"].as_str(), Some(pairs)), (Some("b"), slots.min()));
-    if pairs == 0 {
-        // A generator that stood still each time has nothing to say of that.
-        return;
-    }
+    assert_eq!(median["target"], "b");
+    assert!(pairs > 0 && Some(pairs) <= slots.min(), "{document:#}");
     // Ten, were there nothing but the delays. What a busy machine adds to both makes them more alike, and what it adds to one
     // of them alone, more than the delays themselves, would be needed to get out of these bounds.
     assert!((1.5..25.0).contains(&median["ratio"].as_f64().unwrap()), "{median}");

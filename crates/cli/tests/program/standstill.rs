@@ -1,6 +1,6 @@
 //! A generator that stood still does not blame the target, and a server that stood still is blamed.
 
-use crate::common::{Place, Running, wait_until};
+use crate::common::{Place, Running, measuring, wait_until};
 use duel_ruler::{Config, Ruler};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -34,6 +34,8 @@ fn doubts<'d>(document: &'d Value, target: &str) -> Vec<&'d str> {
 
 #[test]
 fn the_slots_in_which_the_generator_was_stopped_are_not_judged() {
+    // Beside those that measure it might get to stopping after the run's end.
+    let _alone = measuring();
     let (place, ruler) = (Place::new(), ruler());
     let urls = [ruler.url("/delay/2000"), ruler.url("/delay/2001")];
     let more = ["-d", "12s", "--slot", "300ms", "-c", "2", "-t", "1", "--no-early-stop"];

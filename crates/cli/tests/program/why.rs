@@ -25,15 +25,13 @@ fn explained(place: &Place, good: &str, bad: &str, more: &[&str]) -> Value {
 /// asked anew.
 #[track_caller]
 fn explained_surely(place: &Place, good: &str, bad: &str, more: &[&str]) -> Value {
-    const TRIES: u32 = 4;
-    let mut document = Value::Null;
-    for _ in 0..TRIES {
-        document = explained(place, good, bad, more);
-        if document["findings"][0]["cause"] != "unknown" && document["findings"][0]["confidence"] != "possible" {
-            break;
-        }
+    let document = explained(place, good, bad, more);
+    let first = &document["findings"][0];
+    if first["cause"] != "unknown" && first["confidence"] != "possible" {
+        return document;
     }
-    document
+    eprintln!("asked anew after {}", first["summary"]);
+    explained(place, good, bad, more)
 }
 
 /// What repeats a measurement is understood, given to a shell: here its plan is printed instead of carried out.

@@ -87,6 +87,8 @@ const NEARLY_ALL: f64 = 0.9;
 const REACHES: f64 = 0.5;
 /// So few calls in all of an experiment are held back by no cap: the lowest that are set let many times as many pass in each second.
 const HARDLY_ANY: f64 = 10.0;
+/// The same of bytes: a tenth of what the lowest caps that are set, 1 MB/s, let pass in each second.
+const HARDLY_ANY_BYTES: f64 = 1e5;
 /// Larger blocks have to reach the device as larger calls, by more than two rates scatter: else calls and bytes are not told apart.
 /// Read-ahead and write-back make calls of their own sizes, and what is too large for one call is cut (256 KiB to some MiB).
 const GROWN: f64 = SAME * SAME;
@@ -134,15 +136,15 @@ impl<'a> Answers<'a> {
         let reference = gap.known_reference().ok_or_else(|| open("there is no reference"))?;
         let [slow, fast] = of_view(gap, reference)?;
         if slow.ios() < REACHES {
-            let calls = slow.ios() * reference.slow.ok as f64;
-            let text =
-                format!("for 100 ops on {} its device is called {:.0} times", gap.slow_name(), 100.0 * slow.ios());
-            return Err(if calls < HARDLY_ANY {
+            let ops = reference.slow.ok as f64;
+            let (calls, bytes) = (slow.ios() * ops, slow.bytes * ops);
+            let text = format!("for {ops:.0} ops on {} its device was called {calls:.0} times", gap.slow_name());
+            return Err(if calls < HARDLY_ANY && bytes < HARDLY_ANY_BYTES {
                 Standing::RuledOut(gap.at_reference(text))
             } else {
                 // Neighbours that were gathered into one call wait for it as well, and so does each op behind one that was not in memory.
                 Standing::Undecided(
-                    gap.at_reference(format!("{text}: whether it may do more is told past the page cache (--direct)")),
+                    gap.at_reference(format!("{text}; whether it may do more is told past the page cache (--direct)")),
                 )
             });
         }

@@ -4,7 +4,10 @@ use super::load::{SHARED, http};
 use super::settings::Value;
 use super::{Budget, Entry, FLIP, Kind, Load, refuse};
 use crate::case::Case;
-use duel_model::{AddressRange, Facts, Nanos, SECOND_NS, TargetObservation, TlsVersion, Variation, format_bytes, web};
+use duel_model::{
+    AddressRange, Facts, Nanos, SECOND_NS, TargetObservation, TlsVersion, Variation, format_bytes, sanitize_line, web,
+};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) const CHACHA20: Kind = Kind::new(&Entry {
@@ -411,24 +414,40 @@ pub(crate) const SOURCE_OTHER: Kind = Kind::new(&Entry {
 /// Connections from elsewhere, without from where. Where they cannot be made from an address, nothing is measured.
 const SOURCES: Entry = Entry { load: Load::Plan, ..FLIP };
 
-/// This target by its name's address of the other family, all others as they were.
+/// Addresses of the other family than this target's, for all targets that are reached by its family: what that family costs, it may cost
+/// others as well.
 pub(crate) const OTHER_FAMILY: Kind = Kind::new(&Entry {
     id: "other-family-",
-    phrase: "with the slow side reached by its address of the other family",
+    phrase: "with addresses of the other family, for all targets that are reached by the slow side's",
     question: "Does the gap go away by the other family of addresses?",
     possible: |kind, case| {
         let http = http(case)?;
         refuse(http.proxy.is_some(), "it is the proxy that connects to the targets")?;
         refuse(!http.connect_to.is_empty(), "the plan says where connections go")?;
-        refuse(other_address(kind, case).is_none(), "its name has addresses of one family")
+        other_addresses(kind, case).map(|_| ())
     },
-    varies: |kind, case, to| to.peers.extend(other_address(kind, case).map(|address| (kind.number, address))),
+    varies: |kind, case, to| to.peers.extend(other_addresses(kind, case).into_iter().flatten()),
     ..FLIP
 });
 
-/// An address of a target's name, of the other family than the one that is used.
-fn other_address(kind: Kind, case: &Case<'_>) -> Option<SocketAddr> {
-    chosen(kind, case, |seen| seen.text(web::OTHER_FAMILY)?.parse().ok())
+/// The addresses of the other family, by the numbers of their targets.
+fn other_addresses(kind: Kind, case: &Case<'_>) -> Result<BTreeMap<usize, SocketAddr>, String> {
+    let address = |index: usize, name: &str| -> Option<SocketAddr> {
+        chosen(kind.of(index), case, |seen| seen.text(name)?.parse().ok())
+    };
+    let mut addresses = BTreeMap::new();
+    for (index, target) in case.plan.targets.iter().enumerate() {
+        let families = [kind.number, index].map(|of| address(of, web::PEER).map(|peer| peer.is_ipv4()));
+        let [Some(changed), Some(of_target)] = families else {
+            return Err("which addresses are used is not known".to_owned());
+        };
+        if of_target == changed {
+            let other = address(index, web::OTHER_FAMILY);
+            let none = || format!("no address of the other family is known of {}", sanitize_line(&target.name));
+            addresses.insert(index, other.ok_or_else(none)?);
+        }
+    }
+    Ok(addresses)
 }
 
 /// The other addresses of this machine, where the plan leaves open from which of them connections are made.

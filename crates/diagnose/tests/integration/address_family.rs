@@ -14,6 +14,8 @@ fn pair(fast: Server, slow: Server, body: f64, connections: u32, keepalive: bool
     let mut world = World { body, ..world(&[fast, slow]) };
     world.plan.load.connections = connections;
     world.http().keepalive = keepalive;
+    // Where they have one address only.
+    world.peers = ["192.0.2.1:80", "192.0.2.2:80"].map(|peer| Some(peer.to_owned())).to_vec();
     world
 }
 
@@ -75,18 +77,91 @@ fn a_server_that_is_slow_by_both_ways_is_slow_for_another_reason() {
     }
 }
 
-/// Without an address of the other family nothing can be shown: it is denied where both are reached by one family, and left open else.
+/// A family that is slow for everybody, as behind a tunnel of our own, makes no gap: what is slow besides does.
+#[test]
+fn a_family_that_both_pay_for_is_none_of_the_gap() {
+    for (_, way) in slow_ways() {
+        let fast = by(way.clone(), near());
+        for slow in [
+            by(Server { delay: way.delay + 20e6, ..way.clone() }, Server { delay: 20e6, ..near() }),
+            by(Server { cpu: 40.0, ..way.clone() }, Server { cpu: 40.0, ..near() }),
+        ] {
+            both_ways(&pair(fast.clone(), slow, 12e3, 8, true), |explanation, _| {
+                assert!(
+                    explanation.findings.iter().all(|found| found.cause != "net.address-family"),
+                    "{explanation:#?}"
+                );
+            });
+        }
+        // It is the fast side whose way by one family is the better one.
+        let quick_by_one = by(near(), way.clone());
+        both_ways(&pair(quick_by_one, by(way.clone(), way.clone()), 12e3, 8, true), |explanation, _| {
+            assert!(explanation.findings.iter().all(|found| found.cause != "net.address-family"), "{explanation:#?}");
+        });
+        // The fast side has no other address: what it would be by the other family is not known.
+        let only = pair(near(), by(way, near()), 12e3, 8, true);
+        let mut world = only.clone();
+        world.peers = ["[2001:db8::1]:80", "192.0.2.2:80"].map(|peer| Some(peer.to_owned())).to_vec();
+        for seed in 1..=3 {
+            let explanation = World { seed, budget_ns: 600 * SECOND_NS, ..world.clone() }.explain();
+            assert!(explanation.findings.iter().all(|found| found.cause != "net.address-family"), "{explanation:#?}");
+            assert!(!explanation.ruled_out.iter().any(|id| id == "net.address-family"), "{explanation:#?}");
+        }
+    }
+}
+
+/// Without an address of the other family nothing can be shown. It is denied where both sides have one family and the slow side's name is
+/// known to lead to no other; else it is left open.
 #[test]
 fn without_another_address_nothing_is_named() {
-    for peers in [["192.0.2.1:80", "192.0.2.2:80"], ["192.0.2.1:80", "[2001:db8::2]:80"]] {
+    for (peers, looked_up) in [
+        (["192.0.2.1:80", "192.0.2.2:80"], true),
+        (["192.0.2.1:80", "192.0.2.2:80"], false),
+        (["192.0.2.1:80", "[2001:db8::2]:80"], true),
+        (["192.0.2.1:80", "[2001:db8::2]:80"], false),
+    ] {
         let far = Server { round_trip: 8e6, ..near() };
         let mut world = pair(near(), far, 12e3, 8, true);
         world.peers = peers.map(|peer| Some(peer.to_owned())).to_vec();
-        let of_one_family = !peers[1].starts_with('[');
+        world.names_have_ipv4_only = looked_up;
+        let is_denied = looked_up && !peers[1].starts_with('[');
         both_ways(&world, |explanation, slow| {
             assert_eq!(named(explanation), [("net.path-delay", Some(slow))], "{explanation:#?}");
             let denied = explanation.ruled_out.iter().any(|id| id == "net.address-family");
-            assert_eq!(denied, of_one_family, "{explanation:#?}");
+            assert_eq!(denied, is_denied, "{explanation:#?}");
+        });
+    }
+}
+
+/// What the family costs is not counted twice, once as that and once as a longer way, so that what is slow besides is still looked for.
+#[test]
+fn half_of_a_gap_is_not_the_whole_of_it() {
+    let quick = near();
+    let far = Server { round_trip: 4e6, ..quick.clone() };
+    let works = |way: &Server| Server { delay: way.delay + 4e6, ..way.clone() };
+    let slow = by(works(&far), works(&quick));
+    both_ways(&pair(quick, slow, 600.0, 4, true), |explanation, slow| {
+        let found: Vec<(&str, Option<&str>)> = named(explanation);
+        assert!(found.contains(&("unknown", Some(slow))), "{explanation:#?}");
+        assert!(!found.contains(&("net.path-delay", Some(slow))), "{explanation:#?}");
+    });
+}
+
+/// Where this machine has no further addresses, such a limit cannot be excluded, and nothing is confirmed.
+#[test]
+fn what_may_be_a_limit_for_each_client_is_not_confirmed() {
+    for slow in [Server { per_address: Some(800.0), ..near() }, Server { round_trip: 8e6, ..near() }] {
+        let mut world = pair(near(), by(slow, near()), 12e3, 8, true);
+        world.sources = Err("this machine has no other address".to_owned());
+        both_ways(&world, |explanation, slow| {
+            let first = &explanation.findings[0];
+            assert_eq!(
+                (&*first.cause, first.target.as_deref()),
+                ("net.address-family", Some(slow)),
+                "{explanation:#?}"
+            );
+            assert_eq!(first.confidence, Confidence::Likely, "{explanation:#?}");
+            assert!(format!("{first:?}").contains("not shown: that it is no limit"), "{explanation:#?}");
         });
     }
 }

@@ -67,6 +67,9 @@ pub const GOOD: Disk = Disk {
     holes: 0.0,
 };
 
+/// As many as a target did in a comparison or a probe.
+const OPS: f64 = 1000.0;
+
 #[derive(Debug, Clone)]
 pub struct Disks {
     plan: Plan,
@@ -135,7 +138,9 @@ impl Disks {
         let of_device = if !writes || is_part { 1.0 - disk.holes } else { 0.0 };
         let (reads, read_bytes) = (misses + pieces * of_device, 4096.0 * misses + whole * of_device);
         let gathered = if is_random || text("direct") == "on" { 1.0 } else { disk.gathers };
-        let (written, written_bytes) = if writes { (pieces / gathered, whole) } else { (0.0, 0.0) };
+        // Of what is gathered for longer than a slot nothing reaches the device.
+        let is_reached = writes && pieces / gathered >= 1.0 / OPS;
+        let (written, written_bytes) = if is_reached { (pieces / gathered, whole) } else { (0.0, 0.0) };
         let (calls, bytes) = (reads + written, read_bytes + written_bytes);
         let flush_ns = if op.ends_with("sync") || (writes && disk.is_synchronous) { disk.flush_ns } else { 0.0 };
         let seek_ns = if is_random { disk.seek_ns * (size / 256e6).min(1.0).sqrt() } else { 0.0 };
@@ -177,7 +182,7 @@ impl Disks {
         let rate = shown.rate * (self.noise * dice.normal()).exp();
         TargetObservation {
             name: self.plan.targets[index].name.clone(),
-            ok: 1000,
+            ok: OPS as u64,
             failed: 0,
             rate_per_s: Some(rate),
             service_mean_ns: Some(1e9 / rate),
@@ -452,14 +457,16 @@ fn what_the_page_cache_gathers_acquits_no_cap() {
     for (cause, disk) in [
         ("disk.iops-cap", Disk { calls_per_s: 300.0, ..gathers.clone() }),
         ("disk.bandwidth-cap", Disk { bytes_per_s: 4e6, ..gathers.clone() }),
+        // A call or two, of megabytes.
+        ("disk.bandwidth-cap", Disk { bytes_per_s: 4e6, gathers: 600.0, ..GOOD }),
     ] {
         let explanation = Disks::new([gathers.clone(), disk], &[("op", "write")], 3).explain();
         assert!(explanation.findings.iter().all(|found| found.cause == "unknown"), "{explanation:#?}");
         assert!(!explanation.ruled_out.iter().any(|id| id == cause), "{cause}: {explanation:#?}");
     }
     // Where nothing reaches the device, it holds nothing back.
-    let in_memory = Disk { gathers: 1e9, call_ns: 1e12, ..GOOD };
-    let slow = Disk { call_ns: 5e12, ..in_memory.clone() };
+    let in_memory = Disk { gathers: 1e9, content_ns: 1.0, ..GOOD };
+    let slow = Disk { content_ns: 5.0, ..in_memory.clone() };
     let explanation = Disks::new([in_memory, slow], &[("op", "write")], 3).explain();
     for cause in ["disk.iops-cap", "disk.bandwidth-cap"] {
         assert!(explanation.ruled_out.iter().any(|id| id == cause), "{cause}: {explanation:#?}");

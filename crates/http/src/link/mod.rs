@@ -365,6 +365,7 @@ impl Link {
         facts.note(web::DEAD_ADDRESSES, Some(resolved.dead.clone()));
         facts.note(web::DEAD_ADDRESSES_NS, resolved.dead_ns);
         facts.note(web::OTHER_FAMILY, resolved.of_other_family().map(|address| address.to_string()));
+        facts.note(web::ONLY_FAMILY, resolved.only_family.map(|family| family.to_string()));
         facts.note(web::LOOKUP_NS, resolved.lookup_ns);
         if let Some(tls) = &self.tls {
             tls.describe(&mut facts);

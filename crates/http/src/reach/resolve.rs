@@ -28,6 +28,8 @@ pub(crate) struct Resolved {
     pub(crate) shown: String,
     /// All addresses that the name led to, the peers among them; none of a Unix socket.
     pub(crate) candidates: Vec<SocketAddr>,
+    /// The family of all addresses that a look-up found, where that is one and the plan wanted no part of them.
+    pub(crate) only_family: Option<IpFamily>,
     /// Time that the look-up took; `None` when there was nothing to look up.
     pub(crate) lookup_ns: Option<Nanos>,
     /// Addresses that did not answer before one did, and why, safe to show.
@@ -58,14 +60,13 @@ impl Resolved {
     /// The first address of the other family than the peers' that was not found dead; `None` where peers are of both, too.
     pub(crate) fn of_other_family(&self) -> Option<SocketAddr> {
         let Ends::Tcp { peers, .. } = &self.ends else { return None };
-        let family = IpFamily::of(peers.first()?.ip());
+        let family = family_of_all(peers)?;
         // Told with where it was tried from, if that was given.
         let is_told =
             |told: &str, address: &str| told.strip_prefix(address).is_some_and(|rest| rest.starts_with([':', ' ']));
         let is_dead = |address: &SocketAddr| self.dead.iter().any(|told| is_told(told, &address.to_string()));
-        let are_of_one = peers.iter().all(|peer| IpFamily::of(peer.ip()) == family);
         let is_other = |address: &&SocketAddr| IpFamily::of(address.ip()) != family && !is_dead(address);
-        self.candidates.iter().find(is_other).filter(|_| are_of_one).copied()
+        self.candidates.iter().find(is_other).copied()
     }
 }
 
@@ -147,11 +148,14 @@ impl Address {
                 WorkloadError(format!("cannot connect to the Unix socket {shown}: {}", plain(&error)))
             })?;
             let (candidates, dead) = (Vec::new(), Vec::new());
-            return Ok(Resolved { ends: Ends::Unix(peer), shown, candidates, lookup_ns: None, dead, dead_ns: None });
+            let (ends, only_family, lookup_ns, dead_ns) = (Ends::Unix(peer), None, None, None);
+            return Ok(Resolved { ends, shown, candidates, only_family, lookup_ns, dead, dead_ns });
         }
         let place = self.place(plan);
         let sources = Sources::checked(&plan.reach)?;
         let (found, lookup_ns) = place.look_up(&plan.reach)?;
+        let is_free = lookup_ns.is_some() && plan.reach.family.is_none() && plan.reach.sources.is_empty();
+        let only_family = family_of_all(&found).filter(|_| is_free);
         let candidates = place.usable(found, &plan.reach, &sources)?;
         let search = Search { place: &place, sources: &sources, connect_timeout_ns, proof };
         let Found { peers, dead, dead_ns } = match plan.reach.addresses {
@@ -161,7 +165,7 @@ impl Address {
             AddressChoice::All => search.at_once(&candidates)?,
         };
         let shown = listed(&peers);
-        Ok(Resolved { ends: Ends::Tcp { peers, sources }, shown, candidates, lookup_ns, dead, dead_ns })
+        Ok(Resolved { ends: Ends::Tcp { peers, sources }, shown, candidates, only_family, lookup_ns, dead, dead_ns })
     }
 }
 
@@ -222,6 +226,12 @@ impl Place {
         }
         Ok(usable)
     }
+}
+
+/// The family that all of these addresses have; `None` where there are both, or none.
+fn family_of_all(addresses: &[SocketAddr]) -> Option<IpFamily> {
+    let family = IpFamily::of(addresses.first()?.ip());
+    addresses.iter().all(|address| IpFamily::of(address.ip()) == family).then_some(family)
 }
 
 /// Addresses in words; of many the first ones.

@@ -196,6 +196,20 @@ fn the_other_family_of_a_name_is_told_where_it_may_be_used() {
     assert_eq!(other(answering("[::2],127.0.0.1,[::1]")), Some(format!("[::1]:{port}")));
     let only = ReachPlan { family: Some(IpFamily::V4), ..answering("127.0.0.1,[::2]") };
     assert_eq!(other(only), None, "the plan wants no other");
+    // That a name has no other is told only of what was looked up, and of which the plan wants no part.
+    let family = |url: &str, reach: ReachPlan| {
+        let record = run(&reaching(reach), url, 1, 2);
+        record.negotiated.unwrap().text(web::ONLY_FAMILY).map(str::to_owned)
+    };
+    assert_eq!(family(&url, answering("127.0.0.1,127.0.0.2")), None);
+    assert_eq!(family(&format!("http://127.0.0.1:{port}/"), ReachPlan::default()), None);
+    let localhost = format!("http://localhost:{port}/");
+    let is_of_one = |addresses: &[SocketAddr]| addresses.iter().all(SocketAddr::is_ipv4);
+    let found: Vec<SocketAddr> = std::net::ToSocketAddrs::to_socket_addrs(&("localhost", port)).unwrap().collect();
+    let expected = is_of_one(&found).then(|| "IPv4".to_owned());
+    assert_eq!(family(&localhost, ReachPlan::default()), expected, "{found:?}");
+    let wanted = ReachPlan { family: Some(IpFamily::V4), ..ReachPlan::default() };
+    assert_eq!(family(&localhost, wanted), None);
 }
 
 #[test]

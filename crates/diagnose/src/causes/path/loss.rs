@@ -18,10 +18,10 @@ use duel_model::{Confidence, Evidence, TargetObservation, format_bytes};
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
     description: "packets get lost on the path and are sent again after time-outs",
-    signature: "segments are sent again, and not on the fast side: streams add up, or as much is sent again of a sixteenth \
+    signature: "segments are sent again, and not on the fast side: streams add up, or as much is sent again of a small part \
                 of the flow; no window holds them back, or with windows of one size the gap is as wide; of exchanges, time beyond \
                 the usual one that is worth the gap. Of datagrams: as many get lost with a sixteenth of them",
-    at_most: "likely",
+    at_most: "likely; possible where windows hold it back",
     needs_machine: false,
 };
 
@@ -66,8 +66,10 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             };
             facts.extend(beside);
             let told = told(gap, &again, facts);
-            // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed.
-            Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told))
+            // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed. And what losses
+            // are worth beside windows is known at most: a reader that is slow and loses as much would look the same.
+            let confidence = if by_windows { Confidence::Possible } else { Confidence::Likely };
+            Ok(fit_by_host(gap, &ENTRY, None, confidence, told))
         }
         None => Err(Standing::Undecided(gap.not_measured("what is sent is not known".to_owned()))),
     }

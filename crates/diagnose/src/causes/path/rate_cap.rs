@@ -82,7 +82,10 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
                 let text = format!("{flow}; but {} as much gets lost, which no cap does", TRICKLE.phrase());
                 return Err(Standing::Undecided(gap.evidence(&little, text)));
             }
-            // Of ways that are too short for that it is not known.
+            // Who does not mind losses has all the flow with one stream, whether or not there is a cap.
+            Look::Missing(why) if !minds_losses(gap) => {
+                return Err(open(&format!("but whether as much gets lost of little is not known: {why}")));
+            }
             Look::Shown(_) | Look::Missing(_) => {}
         }
     }
@@ -114,6 +117,15 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     // All of the slow side's time is that in which the cap lets nothing more pass.
     Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
+}
+
+/// Whether the slow side's sender takes losses for congestion, as all do but bbr.
+fn minds_losses(gap: &Gap<'_>) -> bool {
+    let name = match sends(gap) {
+        Some(Sends::Blocks { from_us: true }) => "tcp.congestion",
+        _ => "tcp.peer_congestion",
+    };
+    gap.text(gap.slow, name).is_some_and(|congestion| !congestion.starts_with("bbr"))
 }
 
 /// At least half as large a share of the segments was sent again. What is too much for a cap is none of it where little is sent.

@@ -296,6 +296,8 @@ pub struct World {
     pub sources: Result<Vec<IpAddr>, String>,
     /// Where each server is reached.
     pub peers: Vec<Option<String>>,
+    /// The targets' names were looked up and have addresses of one family, but for those with another way.
+    pub names_have_ipv4_only: bool,
     /// Requests that differ, of which each slot sends some; a server's costs are those of all of them.
     pub round_ops: Option<u64>,
     /// A slot holds hardly more requests than connections; at its end they wait for the last one.
@@ -352,6 +354,7 @@ pub fn world(servers: &[Server]) -> World {
         of_twins: None,
         sources: Ok((1..=16).map(|host| IpAddr::from([127, 0, 1, host])).collect()),
         peers: vec![None; servers.len()],
+        names_have_ipv4_only: false,
         round_ops: None,
         short_slots: false,
         gives_up: false,
@@ -639,6 +642,7 @@ impl World {
         let usual = || if two_ways { Some(BY_IPV6.to_owned()) } else { self.peers[index].clone() };
         facts.note(web::PEER, used.or_else(usual));
         facts.note(web::OTHER_FAMILY, two_ways.then_some(BY_IPV4));
+        facts.note(web::ONLY_FAMILY, (self.names_have_ipv4_only && !two_ways).then_some("IPv4"));
         facts.note(web::SEGMENT_BYTES, server.net.seen_segment(variation).map(u64::from));
         facts.note(web::LOOKUP_NS, server.net.lookup_ns);
         facts.note(web::DEAD_ADDRESSES_NS, (!server.net.dead.is_empty()).then_some(3 * SECOND_NS));
