@@ -156,9 +156,9 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standi
     }
 }
 
-/// Takes back causes that were counted where a flip shows what they come from, and moves about as much: it is the same time.
+/// Takes back causes that are not confirmed where a flip shows what they come from, and moves about as much: it is the same time.
 fn take_back_what_flips_tell(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standing]) {
-    /// Times that were counted and that a flip moved are the same up to this factor: both scatter.
+    /// What a cause is worth and what a flip moved is the same time up to this factor: both scatter.
     const AS_MUCH: f64 = 1.5;
     let of_flips: Vec<(&CauseEntry, f64)> = standings
         .iter()
@@ -172,7 +172,7 @@ fn take_back_what_flips_tell(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [
         let tells = |(shown, moved_ns): &&(&CauseEntry, f64)| {
             likes::asks_for(cause.entry, shown) && fit.moved_ns <= AS_MUCH * moved_ns
         };
-        if fit.is_counted
+        if fit.finding.confidence < Confidence::Confirmed
             && let Some((shown, _)) = of_flips.iter().find(tells)
         {
             let text = format!("{} But that is what {} was shown to take away", fit.finding.summary, shown.id);

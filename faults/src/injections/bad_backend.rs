@@ -41,7 +41,7 @@ pub(super) fn balanced(setup: Setup, by: Balanced, servers: u32) -> Setup {
     })
 }
 
-fn slow(twin: &mut Twin, longer_us: u64) {
+pub(super) fn slow(twin: &mut Twin, longer_us: u64) {
     last(twin).longer_us = longer_us;
 }
 

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::injections::{
-    address_fallback, address_family, backlog_overflow, client_limit, delayed_ack, extra_hop, filter_chain, initcwnd,
-    loss, path_delay, rate_cap, slow_names, small_mtu, small_window,
+    address_fallback, address_family, backlog_overflow, bad_backend, client_limit, delayed_ack, extra_hop,
+    filter_chain, initcwnd, loss, path_delay, rate_cap, slow_names, small_mtu, small_window,
 };
 use crate::relay::LinkPlan;
-use crate::twin::{Front, Loss, Packets, Way};
+use crate::twin::{Balanced, Front, LastServer, Loss, Packets, Way};
 
 /// One that a proxy may stand before, in the server's own network, and that is none itself.
 pub(super) fn is_served_behind_a_front(setup: &Setup) -> bool {
@@ -167,6 +167,29 @@ pub(super) const ALL: &[Drawable] = &[
         },
     )
     .needing(&["haproxy", "nginx"]),
+    Drawable::new(
+        bad_backend::INJECTION,
+        |setup| {
+            let is_free = match setup.twin.front {
+                None => true,
+                Some(Front::Balancer { last, .. }) => last == LastServer::default(),
+                Some(_) => false,
+            };
+            is_free && is_served_behind_a_front(setup) && setup.is_kept()
+        },
+        |twin, _, dice| {
+            let longer_us = dice.whole(5_000, 60_000);
+            bad_backend::slow(twin, u64::from(longer_us));
+            format!("{longer_us}us")
+        },
+    )
+    // Each server gets as many connections.
+    .after(|setup, dice| {
+        let servers = dice.whole(2, 4);
+        let connections = servers * dice.whole(2, 12);
+        bad_backend::balanced(setup.connections(connections), Balanced::Connections, servers)
+    })
+    .needing(&["haproxy"]),
     Drawable::new(
         slow_names::INJECTION,
         |setup| setup.load.connect_anew,
