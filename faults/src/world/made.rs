@@ -117,12 +117,19 @@ fn unmake_cgroup(path: &Path) -> anyhow::Result<()> {
 }
 
 fn unmake_mount(path: &Path) -> anyhow::Result<()> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
     let target = path.to_string_lossy();
-    if mounts.lines().any(|line| line.split(' ').nth(1) == Some(&target)) {
-        succeed("umount", &[&target])?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+        if !mounts.lines().any(|line| line.split(' ').nth(1) == Some(&target)) {
+            return Ok(());
+        }
+        // It may be in use for a moment longer: btrfs writes on, and views of mounts go away some time after their servers.
+        if let Err(why) = succeed("umount", &[&target]) {
+            ensure!(Instant::now() < until, "{why:#}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
-    Ok(())
 }
 
 fn unmake_loop(file: &Path) -> anyhow::Result<()> {

@@ -80,19 +80,17 @@ pub fn catalogue_of(kind: &str) -> Vec<&'static CauseEntry> {
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
 /// file system forget where blocks lie; the others it can make, and has not shown often enough so far.
-static UNPROVEN: [&str; 12] = [
+static UNPROVEN: [&str; 10] = [
     "app.pauses",
     "cpu.priority",
     "cpu.security-hooks",
     "cpu.slower",
     "cpu.slow-clock",
     "cpu.stolen",
-    "disk.compression",
     "disk.metadata-misses",
     "disk.slow-spindle",
     "http.h2-window",
     "http.slow-upstream",
-    "net.address-family",
 ];
 
 /// Whether a cause may be named as a finding.
