@@ -15,7 +15,7 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "disk.compression",
     description: "data is compressed or encrypted on its way to the device, which costs time for each byte that is not zero",
     signature: "with data that compresses to nothing the gap is gone",
-    at_most: "told as a suspicion only",
+    at_most: "confirmed",
     needs_machine: false,
 };
 
