@@ -54,6 +54,7 @@ impl<'a> Trial<'a> {
         let causes = causes::suiting(&gap.case);
         let mut standings: Vec<Standing> = causes.iter().map(stand).collect();
         keep_within_the_gap(&gap, &causes, &mut standings);
+        take_back_what_flips_tell(&gap, &causes, &mut standings);
         Self { gap, causes, standings, may_be_named }
     }
 
@@ -136,9 +137,7 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&Cause], standings: &mut [Standi
         }
         _ => None,
     });
-    let Some((share, shown)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else {
-        return take_back_what_flips_tell(gap, causes, standings);
-    };
+    let Some((share, shown)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
     for (standing, cause) in standings.iter_mut().zip(causes) {
         let gives_way = likes::gives_way(cause.entry, shown.entry);
         if let Standing::Fits(fit) = standing

@@ -418,7 +418,7 @@ const SOURCES: Entry = Entry { load: Load::Plan, ..FLIP };
 /// others as well.
 pub(crate) const OTHER_FAMILY: Kind = Kind::new(&Entry {
     id: "other-family-",
-    phrase: "with addresses of the other family, for all targets that are reached by the slow side's",
+    phrase: "by addresses of the other IP family",
     question: "Does the gap go away by the other family of addresses?",
     possible: |kind, case| {
         let http = http(case)?;
