@@ -3,7 +3,7 @@
 use crate::world::network::{Net, Stall, near};
 use crate::world::{Server, World, named, world};
 use duel_model::web::phase;
-use duel_model::{Confidence, Explanation, SECOND_NS};
+use duel_model::{Confidence, SECOND_NS};
 
 /// A server whose name has addresses of both families, of which the one that is used leads the way of `used`.
 fn by(used: Server, other: Server) -> Server {
@@ -17,16 +17,6 @@ fn pair(fast: Server, slow: Server, body: f64, connections: u32, keepalive: bool
     // Where they have one address only.
     world.peers = ["192.0.2.1:80", "192.0.2.2:80"].map(|peer| Some(peer.to_owned())).to_vec();
     world
-}
-
-/// The world and its mirror image, under several seeds; the slow one is B, then A.
-#[track_caller]
-fn both_ways(world: &World, check: impl Fn(&Explanation, &str)) {
-    for seed in 1..=6 {
-        let world = World { seed, budget_ns: 600 * SECOND_NS, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
 }
 
 /// Ways that differ from the one of [`near`].
@@ -51,7 +41,7 @@ fn the_way_of_one_family_is_named_whatever_makes_it_slow() {
             }
             let slow = by(way.clone(), near());
             for fast in [near(), by(near(), near())] {
-                both_ways(&pair(fast, slow.clone(), body, connections, keepalive), |explanation, slow| {
+                pair(fast, slow.clone(), body, connections, keepalive).both_ways(|explanation, slow| {
                     let first = &explanation.findings[0];
                     assert_eq!(
                         (&*first.cause, first.target.as_deref(), first.confidence),
@@ -71,7 +61,7 @@ fn a_server_that_is_slow_by_both_ways_is_slow_for_another_reason() {
     let busy = Server { cpu: 3.0, ..near() };
     let far = Server { round_trip: 8e6, ..near() };
     for slow in [busy, far] {
-        both_ways(&pair(near(), by(slow.clone(), slow), 12e3, 8, true), |explanation, _| {
+        pair(near(), by(slow.clone(), slow), 12e3, 8, true).both_ways(|explanation, _| {
             assert!(explanation.ruled_out.iter().any(|id| id == "net.address-family"), "{explanation:#?}");
         });
     }
@@ -86,7 +76,7 @@ fn a_family_that_both_pay_for_is_none_of_the_gap() {
             by(Server { delay: way.delay + 20e6, ..way.clone() }, Server { delay: 20e6, ..near() }),
             by(Server { cpu: 40.0, ..way.clone() }, Server { cpu: 40.0, ..near() }),
         ] {
-            both_ways(&pair(fast.clone(), slow, 12e3, 8, true), |explanation, _| {
+            pair(fast.clone(), slow, 12e3, 8, true).both_ways(|explanation, _| {
                 assert!(
                     explanation.findings.iter().all(|found| found.cause != "net.address-family"),
                     "{explanation:#?}"
@@ -95,7 +85,7 @@ fn a_family_that_both_pay_for_is_none_of_the_gap() {
         }
         // It is the fast side whose way by one family is the better one.
         let quick_by_one = by(near(), way.clone());
-        both_ways(&pair(quick_by_one, by(way.clone(), way.clone()), 12e3, 8, true), |explanation, _| {
+        pair(quick_by_one, by(way.clone(), way.clone()), 12e3, 8, true).both_ways(|explanation, _| {
             assert!(explanation.findings.iter().all(|found| found.cause != "net.address-family"), "{explanation:#?}");
         });
         // The fast side has no other address: what it would be by the other family is not known.
@@ -125,7 +115,7 @@ fn without_another_address_nothing_is_named() {
         world.peers = peers.map(|peer| Some(peer.to_owned())).to_vec();
         world.names_have_ipv4_only = looked_up;
         let is_denied = looked_up && !peers[1].starts_with('[');
-        both_ways(&world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             assert_eq!(named(explanation), [("net.path-delay", Some(slow))], "{explanation:#?}");
             let denied = explanation.ruled_out.iter().any(|id| id == "net.address-family");
             assert_eq!(denied, is_denied, "{explanation:#?}");
@@ -140,7 +130,7 @@ fn half_of_a_gap_is_not_the_whole_of_it() {
     let far = Server { round_trip: 4e6, ..quick.clone() };
     let works = |way: &Server| Server { delay: way.delay + 4e6, ..way.clone() };
     let slow = by(works(&far), works(&quick));
-    both_ways(&pair(quick, slow, 600.0, 4, true), |explanation, slow| {
+    pair(quick, slow, 600.0, 4, true).both_ways(|explanation, slow| {
         let found: Vec<(&str, Option<&str>)> = named(explanation);
         assert!(found.contains(&("unknown", Some(slow))), "{explanation:#?}");
         assert!(!found.contains(&("net.path-delay", Some(slow))), "{explanation:#?}");
@@ -153,7 +143,7 @@ fn what_may_be_a_limit_for_each_client_is_not_confirmed() {
     for slow in [Server { per_address: Some(800.0), ..near() }, Server { round_trip: 8e6, ..near() }] {
         let mut world = pair(near(), by(slow, near()), 12e3, 8, true);
         world.sources = Err("this machine has no other address".to_owned());
-        both_ways(&world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             let first = &explanation.findings[0];
             assert_eq!(
                 (&*first.cause, first.target.as_deref()),
@@ -172,7 +162,7 @@ fn a_limit_for_each_client_is_no_slow_way() {
     let limited = Server { per_address: Some(800.0), ..near() };
     let mut world = pair(near(), by(limited, near()), 12e3, 8, true);
     world.sources = Ok(["192.0.2.10", "192.0.2.11", "192.0.2.12"].map(|address| address.parse().unwrap()).to_vec());
-    both_ways(&world, |explanation, slow| {
+    world.both_ways(|explanation, slow| {
         assert_eq!(named(explanation), [("net.client-limit", Some(slow))], "{explanation:#?}");
     });
 }

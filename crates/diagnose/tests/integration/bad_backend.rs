@@ -3,7 +3,7 @@
 use crate::world::network::{Stall, near};
 use crate::world::{Server, SlowConnections, World, named, world};
 use duel_model::web::phase;
-use duel_model::{Confidence, Explanation, Http2Plan, SECOND_NS};
+use duel_model::{Confidence, Http2Plan, SECOND_NS};
 
 fn with(slow: SlowConnections) -> Server {
     Server { slow_connections: Some(slow), ..near() }
@@ -13,19 +13,10 @@ fn a_world(slow: &Server, fast: &Server) -> World {
     World { body: 2e3, budget_ns: 3_600 * SECOND_NS, ..world(&[fast.clone(), slow.clone()]) }
 }
 
-fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
-    for seed in 1..=4 {
-        let world = World { seed, ..world.clone() };
-        check(&world.explain(), "B");
-        let mirror = World { seed: seed + 100, ..world }.swapped();
-        check(&mirror.explain(), "A");
-    }
-}
-
 /// Nor acquitted: where all connections lead to one slow server they are alike.
 #[track_caller]
 fn assert_left_open(world: &World) {
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(named(explanation).iter().all(|(cause, _)| *cause != "http.bad-backend"), "{explanation:#?}");
         assert!(!explanation.ruled_out.iter().any(|cause| cause == "http.bad-backend"), "{explanation:#?}");
     });
@@ -37,7 +28,7 @@ fn one_slow_server_of_several_is_named_on_either_side() {
     for (body, confidence) in [(600.0, Confidence::Likely), (2e3, Confidence::Possible)] {
         for (share, longer_ns) in [(0.125, 50e6), (0.33, 1e6), (0.5, 300e3), (0.5, 50e6)] {
             let world = World { body, ..a_world(&with(SlowConnections::of(share, longer_ns)), &near()) };
-            both_ways(&world, |explanation, side| {
+            world.both_ways(|explanation, side| {
                 assert_eq!(named(explanation), [("http.bad-backend", Some(side))], "{share} {explanation:#?}");
                 let finding = &explanation.findings[0];
                 assert_eq!(finding.confidence, confidence);

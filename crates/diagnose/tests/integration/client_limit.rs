@@ -3,7 +3,7 @@
 use crate::world::network::{Net, Stall, near};
 use crate::world::{Server, World, named, open_loop, world};
 use duel_model::web::phase;
-use duel_model::{Confidence, Evidence, Explanation, SECOND_NS};
+use duel_model::{Confidence, Evidence, Explanation};
 use std::net::{IpAddr, Ipv4Addr};
 
 const LIMIT: &str = "net.client-limit";
@@ -12,16 +12,6 @@ const LIMIT: &str = "net.client-limit";
 fn pair(slow: Server, others: u8) -> World {
     let sources = (0..others).map(|host| IpAddr::from(Ipv4Addr::new(127, 0, 1, host))).collect();
     World { body: 900.0, sources: Ok(sources), ..world(&[near(), slow]) }
-}
-
-/// The world and its mirror image, under several seeds; the slow one is B, then A.
-#[track_caller]
-fn both_ways(world: &World, check: impl Fn(&Explanation, &str)) {
-    for seed in 1..=6 {
-        let world = World { seed, budget_ns: 600 * SECOND_NS, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
 }
 
 fn rate(server: &Server) -> f64 {
@@ -45,7 +35,7 @@ fn a_limit_for_each_address_is_confirmed_where_the_addresses_close_the_gap() {
     for (share, connections) in [(0.03, 64), (0.1, 16), (0.3, 16)] {
         let mut world = pair(Server { per_address: Some(share * most), ..near() }, 64);
         world.plan.load.connections = connections;
-        both_ways(&world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             assert_eq!(named(explanation), [(LIMIT, Some(slow))], "{explanation:#?}");
             let finding = &explanation.findings[0];
             assert_eq!(finding.confidence, Confidence::Confirmed, "{explanation:#?}");
@@ -63,7 +53,7 @@ fn with_too_few_addresses_it_is_likely_and_the_rest_of_the_gap_is_not_called_une
     let most = rate(&near());
     for (share, others) in [(0.02, 4), (0.005, 16), (0.02, 2)] {
         let world = pair(Server { per_address: Some(share * most), ..near() }, others);
-        both_ways(&world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             assert_eq!(named(explanation), [(LIMIT, Some(slow))], "{explanation:#?}");
             let finding = &explanation.findings[0];
             assert_eq!(finding.confidence, Confidence::Likely, "{explanation:#?}");
@@ -77,7 +67,7 @@ fn with_too_few_addresses_it_is_likely_and_the_rest_of_the_gap_is_not_called_une
 fn an_address_of_ours_that_is_treated_worse_is_told_from_a_limit() {
     for others in [1, 64] {
         let world = pair(Server { dislikes_us: 5e6, ..near() }, others);
-        both_ways(&world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             let found = explanation.findings.iter().find(|finding| finding.cause == LIMIT);
             let finding = found.unwrap_or_else(|| panic!("{explanation:#?}"));
             assert_eq!((finding.target.as_deref(), finding.confidence), (Some(slow), Confidence::Confirmed));
@@ -95,14 +85,14 @@ fn an_address_of_ours_that_is_treated_worse_is_told_from_a_limit() {
 fn over_a_single_connection_only_our_address_can_be_told() {
     let mut limited = pair(Server { per_address: Some(200.0), ..near() }, 64);
     limited.plan.load.connections = 1;
-    both_ways(&limited, |explanation, _| {
+    limited.both_ways(|explanation, _| {
         assert_eq!(asked(explanation), ["source-other"]);
         assert!(explanation.findings.iter().all(|finding| finding.cause != LIMIT));
         assert!(!explanation.ruled_out.iter().any(|id| id == LIMIT), "a limit would look the same: {explanation:#?}");
     });
     let mut disliked = pair(Server { dislikes_us: 5e6, ..near() }, 64);
     disliked.plan.load.connections = 1;
-    both_ways(&disliked, |explanation, _| assert_eq!(explanation.findings[0].cause, LIMIT, "{explanation:#?}"));
+    disliked.both_ways(|explanation, _| assert_eq!(explanation.findings[0].cause, LIMIT, "{explanation:#?}"));
 }
 
 #[test]
@@ -112,7 +102,7 @@ fn who_limits_nobody_is_acquitted() {
         Server { places: 2.0, delay: 1e6, ..near() },
         Server { net: Net { stalls: vec![Stall::of(phase::WAIT, 0.05, 40e6)], ..near().net }, ..near() },
     ] {
-        both_ways(&pair(slow.clone(), 64), |explanation, _| {
+        pair(slow.clone(), 64).both_ways(|explanation, _| {
             assert!(explanation.findings.iter().all(|finding| finding.cause != LIMIT), "{explanation:#?}");
             let settled_before = asked(explanation).is_empty();
             assert!(settled_before || explanation.ruled_out.iter().any(|id| id == LIMIT), "{slow:?}: {explanation:#?}");
@@ -126,7 +116,7 @@ fn where_there_is_no_other_address_the_reason_is_told() {
     let limited = Server { per_address: Some(0.1 * most), ..near() };
     let mut world = World { sources: Err("this machine is alone".to_owned()), ..pair(limited, 0) };
     let open = |world: &World, why: &str| {
-        both_ways(world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             assert_eq!(named(explanation), [("unknown", Some(slow))], "{explanation:#?}");
             assert!(told(explanation, "open: net.client-limit").contains(why), "{explanation:#?}");
             assert!(asked(explanation).is_empty());
@@ -141,7 +131,7 @@ fn where_there_is_no_other_address_the_reason_is_told() {
 #[test]
 fn what_is_refused_is_no_gap_that_a_limit_makes() {
     let world = pair(Server { delay: 1e6, failing: 0.5, ..near() }, 64);
-    both_ways(&world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(asked(explanation).is_empty(), "{explanation:#?}");
         assert!(explanation.findings.iter().all(|finding| finding.cause != LIMIT), "{explanation:#?}");
     });
@@ -151,10 +141,10 @@ fn what_is_refused_is_no_gap_that_a_limit_makes() {
 #[test]
 fn it_is_asked_last_and_never_of_who_works_all_the_time() {
     let closes = pair(Server { keeps: false, round_trip: 2e6, ..near() }, 64);
-    both_ways(&closes, |explanation, _| assert!(asked(explanation).is_empty(), "{:#?}", explanation.findings));
+    closes.both_ways(|explanation, _| assert!(asked(explanation).is_empty(), "{:#?}", explanation.findings));
     let facts = vec![("cpu.cpus", "4"), ("process.cpus_allowed", "0-3")];
     let busy = Server { fixed: 2e6, cores: 4.0, all_read: true, facts: Some(facts), ..near() };
-    both_ways(&pair(busy, 64), |explanation, _| {
+    pair(busy, 64).both_ways(|explanation, _| {
         assert!(asked(explanation).is_empty(), "{explanation:#?}");
         assert!(explanation.ruled_out.iter().any(|id| id == LIMIT), "{explanation:#?}");
     });
@@ -165,7 +155,7 @@ fn it_is_asked_last_and_never_of_who_works_all_the_time() {
 fn an_offered_rate_is_probed_in_a_closed_loop() {
     let mut world = pair(Server { dislikes_us: 5e6, ..near() }, 64);
     world.plan.load.kind = open_loop(500.0);
-    both_ways(&world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert_eq!(explanation.findings[0].cause, LIMIT, "{explanation:#?}");
         assert!(explanation.probes.iter().any(|outcome| outcome.probe.id == "closed"));
     });
@@ -176,14 +166,14 @@ fn an_offered_rate_is_probed_in_a_closed_loop() {
 fn what_the_second_flip_leaves_open_is_not_told() {
     let limited = Server { per_address: Some(0.1 * rate(&near())), ..near() };
     let unseen = World { unavailable: vec!["source-other".to_owned()], ..pair(limited.clone(), 64) };
-    both_ways(&unseen, |explanation, slow| {
+    unseen.both_ways(|explanation, slow| {
         let finding = explanation.findings.iter().find(|finding| finding.cause == LIMIT).unwrap();
         assert_eq!((finding.target.as_deref(), finding.confidence), (Some(slow), Confidence::Possible));
         assert!(finding.summary.contains("was not shown"), "{}", finding.summary);
     });
     let half_of_it = pair(Server { per_address: Some(0.4 * rate(&near())), ..near() }, 64);
     let contradicting = World { elsewhere: vec![("source-other".to_owned(), half_of_it)], ..pair(limited, 64) };
-    both_ways(&contradicting, |explanation, _| {
+    contradicting.both_ways(|explanation, _| {
         assert!(explanation.findings.iter().all(|finding| finding.cause != LIMIT), "{explanation:#?}");
         assert!(told(explanation, "open: net.client-limit").contains("but with all connections from one other"));
     });

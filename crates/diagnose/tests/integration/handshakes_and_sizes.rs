@@ -2,7 +2,7 @@
 
 use crate::world::network::Net;
 use crate::world::{Dice, Server, World, named, world};
-use duel_model::{Confidence, Explanation, Finding, SECOND_NS};
+use duel_model::{Confidence, Finding, SECOND_NS};
 use std::collections::BTreeMap;
 
 const CHACHA20: &str = "TLS_CHACHA20_POLY1305_SHA256";
@@ -11,19 +11,10 @@ fn good() -> Server {
     Server::default()
 }
 
-/// The world and its mirror image, under several seeds; the slow one is B, then A.
-fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
-    for seed in 1..=8 {
-        let world = World { seed, budget_ns: 600 * SECOND_NS, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
-}
-
 /// The cause is named on the slow side, and no other one.
 #[track_caller]
 fn assert_only(world: &World, cause: &str, confidence: Confidence) {
-    both_ways(world, |explanation, slow| {
+    world.both_ways_under(8, |explanation, slow| {
         assert_eq!(named(explanation), [(cause, Some(slow))], "{explanation:#?}");
         assert_eq!(explanation.findings[0].confidence, confidence, "{explanation:#?}");
         assert!(explanation.findings[0].explains.unwrap() >= 0.8, "{explanation:#?}");
@@ -32,7 +23,7 @@ fn assert_only(world: &World, cause: &str, confidence: Confidence) {
 
 #[track_caller]
 fn assert_never(world: &World, cause: &str) {
-    both_ways(world, |explanation, _| {
+    world.both_ways_under(8, |explanation, _| {
         assert!(explanation.findings.iter().all(|finding| finding.cause != cause), "{explanation:#?}");
     });
 }
@@ -53,7 +44,7 @@ fn a_server_that_avoids_aes_lacks_the_instructions() {
         let fast = Server { chacha: 0.6, ..good() };
         let mut world = World { budget_ns: 3_600 * SECOND_NS, ..world(&[fast, slow]) };
         world.plan.load.connections = connections;
-        both_ways(&world, |explanation, slow| {
+        world.both_ways_under(8, |explanation, slow| {
             assert_eq!(named(explanation)[0], ("tls.aes-unused", Some(slow)), "{explanation:#?}");
             assert!(explanation.ruled_out.contains(&"tls.slow-cipher".to_owned()), "{explanation:#?}");
             assert!(explanation.findings[0].summary.contains("chosen ChaCha20"));
@@ -181,7 +172,7 @@ fn a_group_that_differs_is_not_accused_of_what_it_is_not_worth() {
     }
     // Neither side takes the other's: nothing can be shown.
     let slow = Server { group: "secp384r1", exchange: 3e6, ..good() };
-    both_ways(&connecting(slow, good(), 1), |explanation, slow| {
+    connecting(slow, good(), 1).both_ways_under(8, |explanation, slow| {
         assert_eq!(named(explanation), [("unknown", Some(slow))], "{explanation:#?}");
         assert!(!explanation.ruled_out.contains(&"tls.slow-group".to_owned()));
     });
@@ -218,7 +209,7 @@ fn a_server_that_resumes_nothing_is_not_accused_of_something_else() {
     }
     // With a dearer key as well, full handshakes on both leave the gap as it is. That acquits nobody.
     let slow = Server { resumes: false, key: ("RSA", 4096), sign: 5e6, ..good() };
-    both_ways(&resuming(slow, good(), 1), |explanation, _| {
+    resuming(slow, good(), 1).both_ways_under(8, |explanation, _| {
         assert!(!explanation.ruled_out.contains(&"tls.no-resumption".to_owned()), "{explanation:#?}");
     });
 }
@@ -249,7 +240,7 @@ fn a_gap_that_was_not_seen_over_one_connection_rules_no_round_trip_out() {
     assert!(alone.probe.budget_ns as f64 >= 2.0 * 9.0 * 4.0 * 3.0 * 40e6, "{}", alone.probe.budget_ns);
 
     let world = World { unavailable: vec!["alone".to_owned()], ..world };
-    both_ways(&world, |explanation, _| {
+    world.both_ways_under(8, |explanation, _| {
         for cause in ["tls.extra-round-trip", "net.path-delay", "net.initcwnd"] {
             assert!(!explanation.ruled_out.contains(&cause.to_owned()), "{explanation:#?}");
         }
@@ -311,7 +302,7 @@ fn larger_heads_are_counted() {
 fn larger_heads_of_small_bodies_are_possible_where_receiving_takes_longer() {
     let base = Server { per_byte: 10.0, tls: false, ..good() };
     let small = |slow: Server| World { body: 600.0, ..world(&[base.clone(), slow]) };
-    both_ways(&small(Server { head: 17e3, ..base.clone() }), |explanation, slow| {
+    small(Server { head: 17e3, ..base.clone() }).both_ways_under(8, |explanation, slow| {
         let found = [("http.larger-response", Some(slow)), ("unknown", Some(slow))];
         assert_eq!(named(explanation), found, "{explanation:#?}");
         let finding = &explanation.findings[0];
@@ -333,7 +324,7 @@ fn larger_bodies_that_cannot_be_cut_are_possible_where_receiving_takes_longer() 
     let base = Server { per_byte: 10.0, tls: false, has_range: false, ..good() };
     let whole = |slow: Server| World { body: 60e3, ..world(&[base.clone(), slow]) };
     for larger in [2.5, 6.0] {
-        both_ways(&whole(Server { larger, ..base.clone() }), |explanation, slow| {
+        whole(Server { larger, ..base.clone() }).both_ways_under(8, |explanation, slow| {
             let finding = &explanation.findings[0];
             assert_eq!(named(explanation)[0], ("http.larger-response", Some(slow)), "{explanation:#?}");
             assert_eq!((finding.confidence, finding.explains), (Confidence::Possible, None), "{explanation:#?}");

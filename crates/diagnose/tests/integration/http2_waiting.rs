@@ -3,7 +3,7 @@
 use crate::world::network::Net;
 use crate::world::{Server, World, named, world};
 use duel_model::web::settings::H2_WINDOW;
-use duel_model::{Body, Confidence, Explanation, Http2Plan, SECOND_NS};
+use duel_model::{Body, Confidence, Http2Plan, SECOND_NS};
 
 const STREAMS: &str = "http.h2-streams";
 const WINDOW: &str = "http.h2-window";
@@ -28,18 +28,9 @@ fn over_http2(servers: [Server; 2], connections: u32, streams: u32) -> World {
     world
 }
 
-/// The world and its mirror image, under several seeds.
-#[track_caller]
-fn both_ways(world: &World, check: impl Fn(&Explanation, &str)) {
-    for seed in 1..=8 {
-        check(&World { seed, ..world.clone() }.explain(), "B");
-        check(&World { seed: seed + 100, ..world.clone() }.swapped().explain(), "A");
-    }
-}
-
 #[track_caller]
 fn assert_found(world: &World, cause: &str, confidence: Confidence) {
-    both_ways(world, |explanation, slow| {
+    world.both_ways_under(8, |explanation, slow| {
         assert_eq!(named(explanation)[0], (cause, Some(slow)), "{explanation:#?}");
         assert_eq!(explanation.findings[0].confidence, confidence, "{explanation:#?}");
     });
@@ -47,7 +38,7 @@ fn assert_found(world: &World, cause: &str, confidence: Confidence) {
 
 #[track_caller]
 fn assert_standing(world: &World, cause: &str, is_ruled_out: bool) {
-    both_ways(world, |explanation, _| {
+    world.both_ways_under(8, |explanation, _| {
         assert!(named(explanation).iter().all(|(named, _)| *named != cause), "{explanation:#?}");
         let ruled_out = explanation.ruled_out.iter().any(|ruled_out| ruled_out == cause);
         assert_eq!(ruled_out, is_ruled_out, "{cause} {explanation:#?}");
@@ -60,14 +51,14 @@ fn few_streams_are_found_whatever_their_number_and_that_of_connections() {
         let slow = Server { max_streams: Some(taken), ..distant() };
         let world = over_http2([distant(), slow], connections, streams);
         assert_found(&world, STREAMS, Confidence::Confirmed);
-        both_ways(&world, |explanation, _| assert_eq!(explanation.findings.len(), 1, "{explanation:#?}"));
+        world.both_ways_under(8, |explanation, _| assert_eq!(explanation.findings.len(), 1, "{explanation:#?}"));
     }
 }
 
 #[test]
 fn few_streams_are_found_beside_a_path_that_is_longer_as_well() {
     let slow = Server { max_streams: Some(4), round_trip: 10e6, ..distant() };
-    both_ways(&over_http2([distant(), slow], 2, 16), |explanation, slow| {
+    over_http2([distant(), slow], 2, 16).both_ways_under(8, |explanation, slow| {
         let of_streams = explanation.findings.iter().find(|finding| finding.cause == STREAMS);
         let finding = of_streams.unwrap_or_else(|| panic!("{explanation:#?}"));
         assert_eq!(finding.target.as_deref(), Some(slow));
@@ -153,7 +144,7 @@ fn through_our_window(servers: [Server; 2]) -> World {
 fn a_window_of_ours_is_found_on_a_longer_path() {
     let world =
         through_our_window([Server { round_trip: 0.2e6, ..distant() }, Server { round_trip: 20e6, ..distant() }]);
-    both_ways(&world, |explanation, slow| {
+    world.both_ways_under(8, |explanation, slow| {
         let of_window = explanation.findings.iter().find(|finding| finding.cause == WINDOW);
         let finding = of_window.unwrap_or_else(|| panic!("{explanation:#?}"));
         assert_eq!(finding.target.as_deref(), Some(slow));
@@ -203,7 +194,7 @@ fn a_slow_server_that_takes_little_ahead_is_not_accused_for_its_window() {
     let fast = Server { round_trip: 60e3, stream_window: Some(1 << 24), ..distant() };
     let little = Server { stream_window: Some(65_536), ..fast.clone() };
     for slow in [Server { http2: 50e6, ..little.clone() }, Server { delay: 50e6, ..little.clone() }] {
-        both_ways(&uploads([fast.clone(), slow]), |explanation, _| {
+        uploads([fast.clone(), slow]).both_ways_under(8, |explanation, _| {
             assert!(named(explanation).iter().all(|(cause, _)| *cause != WINDOW), "{explanation:#?}");
         });
     }

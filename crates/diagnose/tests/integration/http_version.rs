@@ -22,18 +22,9 @@ fn over_http2(servers: [Server; 2], connections: u32, streams: u32) -> World {
     world
 }
 
-/// The world and its mirror image, under several seeds.
-#[track_caller]
-fn both_ways(world: &World, check: impl Fn(&Explanation, &str)) {
-    for seed in 1..=8 {
-        check(&World { seed, ..world.clone() }.explain(), "B");
-        check(&World { seed: seed + 100, ..world.clone() }.swapped().explain(), "A");
-    }
-}
-
 #[track_caller]
 fn assert_found(world: &World, least: Confidence, most: Confidence) {
-    both_ways(world, |explanation, slow| {
+    world.both_ways_under(8, |explanation, slow| {
         assert_eq!(named(explanation), [("http.version", Some(slow))], "{explanation:#?}");
         let finding = &explanation.findings[0];
         assert!((least..=most).contains(&finding.confidence), "{finding:#?}");
@@ -43,7 +34,7 @@ fn assert_found(world: &World, least: Confidence, most: Confidence) {
 
 #[track_caller]
 fn assert_left_open(world: &World) {
-    both_ways(world, |explanation, _| {
+    world.both_ways_under(8, |explanation, _| {
         assert!(named(explanation).iter().all(|(cause, _)| *cause != "http.version"), "{explanation:#?}");
         assert!(!is_ruled_out(explanation), "{explanation:#?}");
     });
@@ -51,7 +42,7 @@ fn assert_left_open(world: &World) {
 
 #[track_caller]
 fn assert_ruled_out(world: &World) {
-    both_ways(world, |explanation, _| assert!(is_ruled_out(explanation), "{explanation:#?}"));
+    world.both_ways_under(8, |explanation, _| assert!(is_ruled_out(explanation), "{explanation:#?}"));
 }
 
 fn is_ruled_out(explanation: &Explanation) -> bool {
@@ -108,7 +99,7 @@ fn a_slow_cpu_is_no_slow_http2_however_dear_that_is() {
     for cpu in [2.0, 5.0, 10.0] {
         for http2 in [40e3, 100e3, 1e6] {
             let base = Server { http2, ..good() };
-            both_ways(&over_http2([base.clone(), Server { cpu, ..base }], 1, 1), |explanation, _| {
+            over_http2([base.clone(), Server { cpu, ..base }], 1, 1).both_ways_under(8, |explanation, _| {
                 assert!(named(explanation).iter().all(|(cause, _)| *cause != "http.version"), "{explanation:#?}");
             });
         }
@@ -141,7 +132,7 @@ fn connections_that_only_http_1_closes_leave_it_open() {
 #[test]
 fn connections_that_are_closed_now_and_then_are_not_its_version() {
     let slow = Server { closes_after: Some(20.0), sign: 2e6, ..good() };
-    both_ways(&over_http2([Server { sign: 2e6, ..good() }, slow], 16, 1), |explanation, slow| {
+    over_http2([Server { sign: 2e6, ..good() }, slow], 16, 1).both_ways_under(8, |explanation, slow| {
         assert_eq!(named(explanation)[0], ("http.no-keepalive", Some(slow)), "{explanation:#?}");
         assert!(named(explanation).iter().all(|(cause, _)| *cause != "http.version"), "{explanation:#?}");
     });
@@ -184,7 +175,7 @@ fn a_server_without_http_1_leaves_it_open() {
 fn heads_of_frames_are_not_counted_as_tls_records() {
     let slow = Server { per_byte: 10.0, record: 64.0, ..good() };
     let world = World { body: 100e3, ..over_http2([good(), slow], 1, 1) };
-    both_ways(&world, |explanation, _| {
+    world.both_ways_under(8, |explanation, _| {
         assert!(named(explanation).iter().all(|(cause, _)| *cause != "http.no-sendfile"), "{explanation:#?}");
     });
 }

@@ -4,7 +4,7 @@ use crate::world::machine::UNAVAILABLE;
 use crate::world::network::{Net, Stall, near};
 use crate::world::{Dice, Server, World, named, world};
 use duel_model::web::phase;
-use duel_model::{Confidence, Evidence, Explanation, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
+use duel_model::{Confidence, Evidence, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
 use std::collections::BTreeMap;
 
 fn over(base: &Server, net: impl FnOnce(&mut Net)) -> Server {
@@ -46,19 +46,9 @@ fn pair(fast: Server, slow: Server, body: f64, connections: u32, keepalive: bool
     world
 }
 
-/// The world and its mirror image, under several seeds; the slow one is B, then A.
-#[track_caller]
-fn both_ways(world: &World, check: impl Fn(&Explanation, &str)) {
-    for seed in 1..=6 {
-        let world = World { seed, budget_ns: 600 * SECOND_NS, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
-}
-
 #[track_caller]
 fn assert_only(world: &World, cause: &str, confidence: Confidence, share: f64) {
-    both_ways(world, |explanation, slow| {
+    world.both_ways(|explanation, slow| {
         assert_eq!(named(explanation), [(cause, Some(slow))], "{explanation:#?}");
         let finding = &explanation.findings[0];
         assert_eq!(finding.confidence, confidence, "{explanation:#?}");
@@ -68,14 +58,14 @@ fn assert_only(world: &World, cause: &str, confidence: Confidence, share: f64) {
 
 #[track_caller]
 fn assert_never(world: &World, causes: &[&str]) {
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(explanation.findings.iter().all(|finding| !causes.contains(&&*finding.cause)), "{explanation:#?}");
     });
 }
 
 #[track_caller]
 fn assert_unknown(world: &World) {
-    both_ways(world, |explanation, slow| assert_eq!(named(explanation), [("unknown", Some(slow))], "{explanation:#?}"));
+    world.both_ways(|explanation, slow| assert_eq!(named(explanation), [("unknown", Some(slow))], "{explanation:#?}"));
 }
 
 /// How fast bytes flow is not seen where there are hardly any; and what fits into any window waits for none.
@@ -84,7 +74,7 @@ fn what_is_too_small_to_tell_is_left_open() {
     for (larger, fits) in [(1.0, true), (8.0, false)] {
         let base = Server { tls: false, ..Server::default() };
         let world = pair(base.clone(), Server { delay: 5e6, larger, ..base }, 900.0, 1, true);
-        both_ways(&world, |explanation, _| {
+        world.both_ways(|explanation, _| {
             let out = |cause: &str| explanation.ruled_out.iter().any(|id| id == cause);
             assert!(!out("net.rate-cap"), "{explanation:#?}");
             assert_eq!(out("net.small-window"), fits, "{explanation:#?}");
@@ -185,7 +175,7 @@ fn a_longer_way_to_a_machine_with_many_rules_is_no_filtering() {
 
 #[track_caller]
 fn assert_not_ruled_out(world: &World, cause: &str) {
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(explanation.ruled_out.iter().all(|id| id != cause), "{explanation:#?}");
     });
 }
@@ -254,7 +244,7 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
         };
         let fast = read(near(), &[], &sent(10.0, 300e3));
         let slow = read(Server { fixed: near().fixed + cpu_ns, ..near() }, &[], &sent(packets, 300e3 + cpu_ns));
-        both_ways(&pair(fast.clone(), slow.clone(), 400e3, 1, true), |explanation, slow| {
+        pair(fast.clone(), slow.clone(), 400e3, 1, true).both_ways(|explanation, slow| {
             let finding = explanation.findings.iter().find(|finding| finding.cause == "net.small-mtu").unwrap();
             assert_eq!((finding.target.as_deref(), finding.confidence), (Some(slow), Confidence::Possible));
         });
@@ -275,7 +265,7 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
             waited
         };
         let is_out = |slow: Server, expected: bool| {
-            both_ways(&pair(fast.clone(), slow, 400e3, 1, true), |explanation, _| {
+            pair(fast.clone(), slow, 400e3, 1, true).both_ways(|explanation, _| {
                 let out = explanation.ruled_out.iter().any(|id| id == "net.small-mtu");
                 assert_eq!(out, expected, "{explanation:#?}");
             });
@@ -303,7 +293,7 @@ fn small_records_are_no_small_packets() {
         let slow = |record: f64| read(costly(record), &[], &sent(packets, 1_200e3));
         assert_never(&pair(fast.clone(), slow(record), 400e3, 1, true), &["net.small-mtu"]);
         assert_not_ruled_out(&pair(fast.clone(), slow(record), 400e3, 1, true), "net.small-mtu");
-        both_ways(&pair(fast, slow(16_384.0), 400e3, 1, true), |explanation, slow| {
+        pair(fast, slow(16_384.0), 400e3, 1, true).both_ways(|explanation, slow| {
             assert!(named(explanation).contains(&("net.small-mtu", Some(slow))), "{explanation:#?}");
         });
     }
@@ -454,7 +444,7 @@ fn backlog_overflow() {
         let fast = read(near(), &[], &QUIET);
         let world = pair(fast.clone(), slow.clone(), 600.0, connections, false);
         assert_only(&world, "net.backlog-overflow", Confidence::Likely, 0.8);
-        both_ways(&world, |explanation, _| {
+        world.both_ways(|explanation, _| {
             assert!(explanation.findings[0].summary.contains("(it holds 1)"), "{explanation:#?}");
         });
         let outside = pair(near(), overflowing(share), 600.0, connections, false);
@@ -476,7 +466,7 @@ fn a_queue_overflows_beside_what_shows_over_one_connection() {
         let overflows = [busy[0], busy[1], ("tcp.listen_overflows", share), ("tcp.listen_drops", share)];
         let slow = read(filtered, &[rules("10000"), ("listen.80.backlog", "1")], &counts(&overflows));
         let world = pair(fast.clone(), slow.clone(), 600.0, 32, false);
-        both_ways(&world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             let named = named(explanation);
             for cause in ["net.filter-chain", "net.backlog-overflow"] {
                 assert!(named.contains(&(cause, Some(slow))), "{cause}: {explanation:#?}");
@@ -488,7 +478,7 @@ fn a_queue_overflows_beside_what_shows_over_one_connection() {
     }
     // Without stalls nothing overflows, whatever else there is.
     let filtered = read(over(&near(), |net| net.filter = 500e3), &[rules("10000")], &counts(&busy));
-    both_ways(&pair(fast, filtered, 600.0, 32, false), |explanation, _| {
+    pair(fast, filtered, 600.0, 32, false).both_ways(|explanation, _| {
         assert!(explanation.ruled_out.iter().any(|id| id == "net.backlog-overflow"), "{explanation:#?}");
     });
 }
@@ -639,7 +629,7 @@ fn a_small_first_flight_is_told_what_it_is_worth() {
     let base = over(&Server { round_trip: 20e6, tls: true, ..near() }, |net| net.first_flight = Some(10.0));
     let small = over(&base, |net| net.first_flight = Some(5.0));
     let slow = Server { key: ("RSA", 4096), sign: 30e6, ..small };
-    both_ways(&pair(base, slow, 12e3, 1, false), |explanation, _| {
+    pair(base, slow, 12e3, 1, false).both_ways(|explanation, _| {
         let told = explanation.findings.iter().find(|finding| finding.cause == "net.initcwnd");
         assert!(told.is_some_and(|finding| finding.explains.unwrap() < 0.6), "{explanation:#?}");
     });
@@ -700,24 +690,24 @@ fn names_and_dead_addresses_are_told_beside_the_verdict() {
     let quick = over(&near(), |net| net.lookup_ns = Some(700_000));
     for (lookup_ns, confidence) in [(60_000_000, Confidence::Possible), (5_000_000_000, Confidence::Likely)] {
         let slow = over(&near(), |net| net.lookup_ns = Some(lookup_ns));
-        both_ways(&pair(quick.clone(), slow, 600.0, 4, false), |explanation, slow| {
+        pair(quick.clone(), slow, 600.0, 4, false).both_ways(|explanation, slow| {
             assert_eq!(named(explanation), [("dns.slow", Some(slow)), ("none", None)], "{explanation:#?}");
             let finding = &explanation.findings[0];
             assert_eq!((finding.confidence, finding.explains), (confidence, None));
         });
     }
     let dead = over(&quick, |net| net.dead = vec!["[2001:db8::1]:80: timed out\x1b[2J".to_owned()]);
-    both_ways(&pair(quick.clone(), dead.clone(), 600.0, 4, false), |explanation, slow| {
+    pair(quick.clone(), dead.clone(), 600.0, 4, false).both_ways(|explanation, slow| {
         assert_eq!(named(explanation), [("net.address-fallback", Some(slow)), ("none", None)], "{explanation:#?}");
         assert!(!format!("{:?}", explanation.findings).contains("\\u{1b}"), "{explanation:#?}");
     });
     // Through a proxy it is the proxy's name and addresses that were tried.
     let mut proxied = pair(quick.clone(), dead.clone(), 600.0, 4, false);
     proxied.http().proxy = Some(duel_model::ProxyPlan { host: "proxy".into(), port: 3128 });
-    both_ways(&proxied, |explanation, _| assert_eq!(named(explanation), [("none", None)], "{explanation:#?}"));
+    proxied.both_ways(|explanation, _| assert_eq!(named(explanation), [("none", None)], "{explanation:#?}"));
     // Beside a gap, too.
     let far = Server { round_trip: 20e6, ..dead };
-    both_ways(&pair(quick.clone(), far, 600.0, 4, false), |explanation, slow| {
+    pair(quick.clone(), far, 600.0, 4, false).both_ways(|explanation, slow| {
         assert_eq!(
             named(explanation),
             [("net.path-delay", Some(slow)), ("net.address-fallback", Some(slow))],
@@ -729,7 +719,7 @@ fn names_and_dead_addresses_are_told_beside_the_verdict() {
     for (fast, slow) in
         [(tens.clone(), tens), (quick.clone(), over(&near(), |net| net.lookup_ns = Some(20_000_000))), (quick, near())]
     {
-        both_ways(&pair(fast, slow, 600.0, 4, false), |explanation, _| {
+        pair(fast, slow, 600.0, 4, false).both_ways(|explanation, _| {
             assert_eq!(named(explanation), [("none", None)], "{explanation:#?}");
         });
     }

@@ -1,7 +1,7 @@
 //! Pauses of the whole server in the simulated world: found on either side, and never where something alike is at work.
 
 use crate::world::{Server, World, named, world};
-use duel_model::{Confidence, Explanation, SECOND_NS};
+use duel_model::{Confidence, SECOND_NS};
 
 /// A server whose machine is read: no quota, nobody else on its CPUs, enough memory.
 fn good() -> Server {
@@ -19,18 +19,9 @@ fn a_world(slow: &Server, fast: &Server) -> World {
     world
 }
 
-fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
-    for seed in 1..=4 {
-        let world = World { seed, ..world.clone() };
-        check(&world.explain(), "B");
-        let mirror = World { seed: seed + 100, ..world }.swapped();
-        check(&mirror.explain(), "A");
-    }
-}
-
 #[track_caller]
 fn assert_not_named(world: &World) {
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(named(explanation).iter().all(|(cause, _)| *cause != "app.pauses"), "{explanation:#?}");
     });
 }
@@ -38,7 +29,7 @@ fn assert_not_named(world: &World) {
 #[track_caller]
 fn assert_left_open(world: &World) {
     assert_not_named(world);
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(!explanation.ruled_out.iter().any(|cause| cause == "app.pauses"), "{explanation:#?}");
     });
 }
@@ -46,7 +37,7 @@ fn assert_left_open(world: &World) {
 #[test]
 fn a_server_that_pauses_is_named_on_either_side() {
     for share in [0.08, 0.2, 0.5] {
-        both_ways(&a_world(&pausing(share), &good()), |explanation, side| {
+        a_world(&pausing(share), &good()).both_ways(|explanation, side| {
             assert_eq!(named(explanation), [("app.pauses", Some(side))], "{share} {explanation:#?}");
             let finding = &explanation.findings[0];
             assert_eq!(finding.confidence, Confidence::Likely);
@@ -59,7 +50,7 @@ fn a_server_that_pauses_is_named_on_either_side() {
 fn of_several_causes_pauses_are_their_share() {
     // Each request waits for half as long again besides.
     let slow = Server { delay: 60e3, ..pausing(0.2) };
-    both_ways(&a_world(&slow, &good()), |explanation, _| {
+    a_world(&slow, &good()).both_ways(|explanation, _| {
         let finding = explanation.findings.iter().find(|finding| finding.cause == "app.pauses").unwrap();
         assert!((0.2..0.7).contains(&finding.explains.unwrap()), "{finding:#?}");
     });
@@ -73,7 +64,7 @@ fn stalls_that_both_sides_have_are_nobodys() {
 
 #[test]
 fn pauses_that_are_a_small_part_of_the_gap_are_ruled_out_and_few_looks_rule_out_nothing() {
-    both_ways(&a_world(&Server { delay: 3e6, ..pausing(0.01) }, &good()), |explanation, _| {
+    a_world(&Server { delay: 3e6, ..pausing(0.01) }, &good()).both_ways(|explanation, _| {
         assert!(explanation.ruled_out.iter().any(|cause| cause == "app.pauses"), "{explanation:#?}");
     });
     // In 10 s stalls of 0.2 s that take 6 % of the time may be missed, which would be all of this gap.

@@ -28,14 +28,6 @@ fn set_up(slow: &Server, fast: &Server, connections: u32) -> World {
     world
 }
 
-fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
-    for seed in 1..=4 {
-        let world = World { seed, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
-}
-
 fn is_named(explanation: &Explanation, cause: &str) -> bool {
     named(explanation).iter().any(|(found, _)| *found == cause)
 }
@@ -56,7 +48,7 @@ fn filtered() -> Server {
 fn filters_that_make_system_calls_dear_are_named() {
     for kernel in [60e3, 300e3, 5e6] {
         for connections in [1, 32] {
-            both_ways(&set_up(&Server { kernel, ..filtered() }, &good(), connections), |explanation, slow| {
+            set_up(&Server { kernel, ..filtered() }, &good(), connections).both_ways(|explanation, slow| {
                 assert_eq!(named(explanation)[0], (HOOKS, Some(slow)), "{explanation:#?}");
                 assert_eq!(explanation.findings[0].confidence, Confidence::Likely, "{explanation:#?}");
                 assert!(!is_named(explanation, "cpu.slow-clock"), "{explanation:#?}");
@@ -65,7 +57,7 @@ fn filters_that_make_system_calls_dear_are_named() {
     }
     // More filters than the other one has, too.
     let fewer = with(good(), &[("process.seccomp_filters", "1")], &[]);
-    both_ways(&set_up(&filtered(), &fewer, 32), |explanation, slow| {
+    set_up(&filtered(), &fewer, 32).both_ways(|explanation, slow| {
         assert_eq!(named(explanation)[0], (HOOKS, Some(slow)), "{explanation:#?}");
     });
 }
@@ -76,14 +68,14 @@ fn what_else_two_machines_or_networks_differ_in_makes_filters_possible_at_most()
     for (key, value) in elsewhere {
         let facts = good().facts.into_iter().flatten().filter(|(known, _)| *known != key);
         let apart = Server { facts: Some(facts.chain([EIGHT_FILTERS, (key, value)]).collect()), ..filtered() };
-        both_ways(&set_up(&apart, &good(), 32), |explanation, slow| {
+        set_up(&apart, &good(), 32).both_ways(|explanation, slow| {
             assert_eq!(named(explanation)[0], (HOOKS, Some(slow)), "{explanation:#?}");
             assert_eq!(explanation.findings[0].confidence, Confidence::Possible, "{explanation:#?}");
         });
     }
     let audited = |rules| with(Server { kernel: 300e3, ..good() }, &[("audit.system_call_rules", rules)], &[]);
     let none = with(good(), &[("audit.system_call_rules", "0")], &[]);
-    both_ways(&set_up(&audited("12"), &none, 32), |explanation, slow| {
+    set_up(&audited("12"), &none, 32).both_ways(|explanation, slow| {
         assert_eq!(named(explanation)[0], (HOOKS, Some(slow)), "{explanation:#?}");
         assert_eq!(explanation.findings[0].confidence, Confidence::Possible, "{explanation:#?}");
     });
@@ -110,14 +102,14 @@ fn what_looks_like_filters_is_not_blamed_on_them() {
     ];
     for (what, slow) in look_alikes {
         for connections in [1, 32] {
-            both_ways(&set_up(&slow, &good(), connections), |explanation, _| {
+            set_up(&slow, &good(), connections).both_ways(|explanation, _| {
                 assert!(!is_named(explanation, HOOKS), "{what} {explanation:#?}");
             });
         }
     }
     // As many on either side.
     let both = with(good(), &[EIGHT_FILTERS], &[]);
-    both_ways(&set_up(&filtered(), &both, 32), |explanation, _| {
+    set_up(&filtered(), &both, 32).both_ways(|explanation, _| {
         assert!(!is_named(explanation, HOOKS), "{explanation:#?}");
     });
 }
@@ -131,12 +123,12 @@ fn filters_are_ruled_out_by_kernel_time_alone() {
     let keys =
         ["workers.read_calls", "process.minor_faults", "tcp.sent_segments", "cpu.softirq_ns", "process.system_ns"];
     for slow in [nothing_known, unread].into_iter().chain(keys.map(uncounted)) {
-        both_ways(&set_up(&slow, &good(), 32), |explanation, _| {
+        set_up(&slow, &good(), 32).both_ways(|explanation, _| {
             assert!(!is_named(explanation, HOOKS) && !is_ruled_out(explanation, HOOKS), "{explanation:#?}");
         });
     }
     let slow = with(Server { delay: 5e6, ..good() }, &[EIGHT_FILTERS], &[]);
-    both_ways(&set_up(&slow, &good(), 1), |explanation, _| {
+    set_up(&slow, &good(), 1).both_ways(|explanation, _| {
         assert!(is_ruled_out(explanation, HOOKS), "{explanation:#?}");
     });
 }
@@ -156,7 +148,7 @@ fn a_server_that_was_put_behind_the_neighbour_of_both_has_a_low_priority() {
     for low in [NICE, ("process.policies", "idle"), ("cgroup.least_cpu_weight", "10.0")] {
         for waits in [200e3, 2e6] {
             let world = set_up(&beside_others(2.0, waits, &[low]), &beside_others(2.0, 10e3, &[]), 1);
-            both_ways(&world, |explanation, slow| {
+            world.both_ways(|explanation, slow| {
                 assert_eq!(named(explanation)[0], (PRIORITY, Some(slow)), "{low:?} {explanation:#?}");
                 assert_eq!(explanation.findings[0].confidence, Confidence::Likely, "{explanation:#?}");
                 assert!(!is_named(explanation, NEIGHBOUR) && !is_ruled_out(explanation, NEIGHBOUR), "{explanation:#?}");
@@ -165,7 +157,7 @@ fn a_server_that_was_put_behind_the_neighbour_of_both_has_a_low_priority() {
     }
     // Neighbours of two machines need not be alike.
     let elsewhere = with(beside_others(2.0, 2e6, &[NICE]), &[("os.boot_id", "5f-b")], &[]);
-    both_ways(&set_up(&elsewhere, &beside_others(2.0, 10e3, &[]), 1), |explanation, slow| {
+    set_up(&elsewhere, &beside_others(2.0, 10e3, &[]), 1).both_ways(|explanation, slow| {
         assert_eq!(named(explanation)[0], (PRIORITY, Some(slow)), "{explanation:#?}");
         assert_eq!(explanation.findings[0].confidence, Confidence::Possible, "{explanation:#?}");
     });
@@ -186,7 +178,7 @@ fn without_a_lower_priority_or_a_neighbour_of_both_it_is_the_neighbour() {
     ];
     for (what, slow, fast) in pairs {
         let apart = |server: Server, group| with(server, &[("cgroup.path", group)], &[]);
-        both_ways(&set_up(&apart(slow, "/a"), &apart(fast, "/b"), 1), |explanation, side| {
+        set_up(&apart(slow, "/a"), &apart(fast, "/b"), 1).both_ways(|explanation, side| {
             assert_eq!(named(explanation)[0], (NEIGHBOUR, Some(side)), "{what} {explanation:#?}");
             assert!(
                 !is_named(explanation, PRIORITY) && !is_ruled_out(explanation, PRIORITY),
@@ -199,11 +191,11 @@ fn without_a_lower_priority_or_a_neighbour_of_both_it_is_the_neighbour() {
 #[test]
 fn a_low_priority_that_nobody_makes_use_of_is_ruled_out() {
     let nice = with(Server { delay: 5e6, ..good() }, &[NICE], &[("workers.wait_ns", 1e3)]);
-    both_ways(&set_up(&nice, &good(), 1), |explanation, _| {
+    set_up(&nice, &good(), 1).both_ways(|explanation, _| {
         assert!(is_ruled_out(explanation, PRIORITY), "{explanation:#?}");
     });
     let held_back = with(beside_others(2.0, 2e6, &[NICE]), &[("cgroup.cpu_quota_cpus", UNAVAILABLE)], &[]);
-    both_ways(&set_up(&held_back, &beside_others(2.0, 10e3, &[]), 1), |explanation, _| {
+    set_up(&held_back, &beside_others(2.0, 10e3, &[]), 1).both_ways(|explanation, _| {
         assert!(!is_named(explanation, PRIORITY) && !is_ruled_out(explanation, PRIORITY), "{explanation:#?}");
     });
 }

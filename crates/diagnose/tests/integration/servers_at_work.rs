@@ -2,9 +2,7 @@
 
 use crate::world::lens::reading_of;
 use crate::world::{Dice, Server, World, named, world};
-use duel_model::{
-    Assembly, Confidence, Explanation, HardwareUse, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation,
-};
+use duel_model::{Assembly, Confidence, HardwareUse, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
 use std::collections::BTreeMap;
 
 type Machine = Vec<(&'static str, &'static str)>;
@@ -22,18 +20,9 @@ fn facts(facts: &[(&'static str, &'static str)]) -> Option<Machine> {
     Some(facts.to_vec())
 }
 
-/// The world and its mirror image, under several seeds; the slow one is B, then A.
-fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
-    for seed in 1..=6 {
-        let world = World { seed, budget_ns: 600 * SECOND_NS, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
-}
-
 #[track_caller]
 fn assert_likely(world: &World, cause: &str) {
-    both_ways(world, |explanation, slow| {
+    world.both_ways(|explanation, slow| {
         let names = named(explanation);
         assert_eq!(names[0], (cause, Some(slow)), "{explanation:#?}");
         assert!(names[1..].iter().all(|(name, _)| *name == "unknown"), "{explanation:#?}");
@@ -44,7 +33,7 @@ fn assert_likely(world: &World, cause: &str) {
 
 #[track_caller]
 fn assert_never(world: &World, cause: &str) {
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(explanation.findings.iter().all(|finding| finding.cause != cause), "{explanation:#?}");
     });
 }
@@ -150,14 +139,14 @@ fn a_library_without_the_text_of_assembly_is_measured() {
     };
     let absent = looked_at(&unlooked, Assembly::Absent);
     assert_likely(&absent, "tls.no-asm");
-    both_ways(&absent, |explanation, _| {
+    absent.both_ways(|explanation, _| {
         let evidence = &explanation.findings[0].evidence;
         assert!(evidence.iter().any(|line| line.probe == "lens" && line.text.contains("changes anything")));
     });
     // The text was stripped, and the assembly was not.
     let present = looked_at(&unlooked, Assembly::Present);
     assert_never(&present, "tls.no-asm");
-    both_ways(&present, |explanation, _| assert!(explanation.ruled_out.contains(&"tls.no-asm".to_owned())));
+    present.both_ways(|explanation, _| assert!(explanation.ruled_out.contains(&"tls.no-asm".to_owned())));
     assert_likely(&looked_at(&unlooked, Assembly::Unknown("the figures vary".into())), "tls.no-asm");
 }
 
@@ -210,7 +199,7 @@ fn an_idle_cpu_beside_a_busy_one_is_not_a_whole_one() {
     };
     for (cores, least, most) in [("4", 0.8, 1.0), ("2", 0.1, 0.45)] {
         let slow = siblings(computing(2.0), cores);
-        both_ways(&set_up(slow, computing(4.0), 2e3, false, 64), |explanation, _| {
+        set_up(slow, computing(4.0), 2e3, false, 64).both_ways(|explanation, _| {
             let found = explanation.findings.iter().find(|finding| finding.cause == "http.few-workers");
             let share = found.and_then(|finding| finding.explains).unwrap();
             assert!((least..=most).contains(&share), "{cores} {share} {explanation:#?}");
@@ -227,7 +216,7 @@ fn one_worker_on_both_is_not_why_one_of_them_is_slower() {
     assert_never(&world, "http.few-workers");
     let mut unread = world;
     unread.servers[0].facts = None;
-    both_ways(&unread, |explanation, _| {
+    unread.both_ways(|explanation, _| {
         let found = explanation.findings.iter().find(|finding| finding.cause == "http.few-workers");
         assert!(found.is_some_and(|finding| finding.confidence == Confidence::Possible), "{explanation:#?}");
     });
@@ -242,7 +231,7 @@ fn few_workers_that_wait() {
         let world = set_up(slow.clone(), base.clone(), 2e3, true, 64);
         // A limit on requests lets as many through as some count of a few, by chance.
         let expected = if places < 8.0 { Confidence::Possible } else { Confidence::Likely };
-        both_ways(&world, |explanation, slow| {
+        world.both_ways(|explanation, slow| {
             assert_eq!(named(explanation)[0], ("http.few-workers", Some(slow)), "{explanation:#?}");
             assert_eq!(explanation.findings[0].confidence, expected, "{explanation:#?}");
             assert!(explanation.findings[0].explains.unwrap() >= 0.25, "{explanation:#?}");
@@ -251,7 +240,7 @@ fn few_workers_that_wait() {
         // It has another number of workers: something else limits it, which may be a limit on rate.
         let with_count: Machine = [&FOUR_CPUS[..], &[("process.count", "33")]].concat();
         let slow = Server { places: 12.0, facts: Some(with_count), ..slow };
-        both_ways(&set_up(slow, base, 2e3, true, 64), |explanation, slow| {
+        set_up(slow, base, 2e3, true, 64).both_ways(|explanation, slow| {
             assert_eq!(named(explanation), [("http.few-workers", Some(slow)), ("unknown", Some(slow))]);
         });
     }
@@ -280,7 +269,7 @@ fn what_looks_like_few_workers() {
     let mut unknown = world.clone();
     unknown.servers[1].uncounted = vec!["process.cpu_ns"];
     for world in [world, unknown] {
-        both_ways(&world, |explanation, _| {
+        world.both_ways(|explanation, _| {
             assert!(!explanation.ruled_out.contains(&"http.few-workers".to_owned()), "{explanation:#?}");
         });
     }
@@ -293,7 +282,7 @@ fn what_looks_like_few_workers() {
         true,
         64,
     );
-    both_ways(&world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(!explanation.ruled_out.contains(&"http.few-workers".to_owned()), "{explanation:#?}");
     });
     // One at a time, as behind a lock.
@@ -331,7 +320,7 @@ fn small_records() {
             let slow = Server { per_byte, record, ..fast.clone() };
             let world = set_up(slow, fast, 500e3, true, connections);
             assert_likely(&world, "http.no-sendfile");
-            both_ways(&slow_unread(&world), |explanation, slow| {
+            slow_unread(&world).both_ways(|explanation, slow| {
                 let finding = explanation.findings.iter().find(|finding| finding.cause == "http.no-sendfile").unwrap();
                 assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
             });
@@ -352,7 +341,7 @@ fn a_hop_is_not_accused_of_small_pieces_besides() {
     for (per_byte, others) in [(1.5, 200e3), (3.0, 400e3)] {
         let fast = moving("/usr/bin/node", 16.0, 20.0, 2e3);
         let hop = Server { per_byte, outside: others, ..moving("/usr/sbin/nginx", 125.0, 60.0, 505e3) };
-        both_ways(&set_up(hop, fast.clone(), 500e3, true, 4), |explanation, slow| {
+        set_up(hop, fast.clone(), 500e3, true, 4).both_ways(|explanation, slow| {
             let named = named(explanation);
             assert!(named.contains(&("net.extra-hop", Some(slow))), "{explanation:#?}");
             assert!(named.iter().all(|(cause, _)| *cause != "http.no-sendfile"), "{explanation:#?}");
@@ -407,7 +396,7 @@ fn sync_logging() {
             let quiet = Server { delay: 0.0, ..logging(0.0, 0.001, 200.0) };
             let world = set_up(logging(wait_ns, 1.0, 4096.0), quiet, 2e3, true, connections);
             assert_likely(&world, "http.sync-logging");
-            both_ways(&world, |explanation, _| {
+            world.both_ways(|explanation, _| {
                 assert!(
                     explanation.findings[0].summary.contains("/var/log is mounted with `sync`"),
                     "{explanation:#?}"
@@ -485,7 +474,7 @@ fn extra_hop() {
 fn a_proxy_that_costs_little_cpu_is_possible_where_the_gap_is_one_more_exchange() {
     let fast = Server { delay: 60e3, ..listening("/usr/sbin/nginx", 40e3, 5e3, 2.0) };
     let hop = |exe, delay| Server { delay, ..listening(exe, 24e3, 26e3, 5.0) };
-    both_ways(&set_up(hop("/usr/sbin/haproxy", 140e3), fast.clone(), 2e3, true, 1), |explanation, slow| {
+    set_up(hop("/usr/sbin/haproxy", 140e3), fast.clone(), 2e3, true, 1).both_ways(|explanation, slow| {
         let finding = explanation.findings.iter().find(|finding| finding.cause == "net.extra-hop").unwrap();
         assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
         assert_eq!(finding.explains, None);
@@ -531,7 +520,7 @@ fn what_looks_like_a_further_hop() {
     }
     // What is behind a Unix socket is not seen to be handed on; others work for it.
     let socket = listening("/usr/sbin/haproxy", 70e3, 45e3, 2.0);
-    both_ways(&set_up(socket, fast(), 2e3, true, 1), |explanation, slow| {
+    set_up(socket, fast(), 2e3, true, 1).both_ways(|explanation, slow| {
         let finding = explanation.findings.iter().find(|finding| finding.cause == "net.extra-hop").unwrap();
         assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
     });
@@ -544,7 +533,7 @@ fn what_looks_like_a_further_hop() {
 fn from_outside_a_via_field_is_possible_at_most() {
     let base = Server { tls: false, ..Server::default() };
     let slow = Server { via: Some("1.1 proxy"), delay: 300e3, ..base.clone() };
-    both_ways(&set_up(slow.clone(), base.clone(), 2e3, true, 1), |explanation, slow| {
+    set_up(slow.clone(), base.clone(), 2e3, true, 1).both_ways(|explanation, slow| {
         let finding = explanation.findings.iter().find(|finding| finding.cause == "net.extra-hop").unwrap();
         assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
         assert_eq!(finding.explains, None);

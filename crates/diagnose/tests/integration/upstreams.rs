@@ -2,7 +2,7 @@
 
 use crate::world::network::Net;
 use crate::world::{Server, World, named, world};
-use duel_model::{Confidence, Explanation, SECOND_NS};
+use duel_model::{Confidence, SECOND_NS};
 
 /// A front and the server behind it, on a machine that is read whole and has CPUs to spare.
 fn front(exe: &'static str) -> Server {
@@ -61,17 +61,9 @@ fn set_up(slow: Server, fast: Server, keepalive: bool, connections: u32) -> Worl
     world
 }
 
-fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
-    for seed in 1..=4 {
-        let world = World { seed, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
-}
-
 #[track_caller]
 fn assert_alone(world: &World, cause: &str, confidence: Confidence) {
-    both_ways(world, |explanation, slow| {
+    world.both_ways(|explanation, slow| {
         let names = named(explanation);
         assert_eq!(names[0], (cause, Some(slow)), "{explanation:#?}");
         assert!(names[1..].iter().all(|(name, _)| *name == "unknown"), "{explanation:#?}");
@@ -82,14 +74,14 @@ fn assert_alone(world: &World, cause: &str, confidence: Confidence) {
 /// Neither cause is named, nor is it ruled out where it is at work.
 #[track_caller]
 fn assert_never(world: &World, cause: &str) {
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(named(explanation).iter().all(|(name, _)| *name != cause), "{explanation:#?}");
     });
 }
 
 #[track_caller]
 fn assert_not_ruled_out(world: &World, cause: &str) {
-    both_ways(world, |explanation, _| {
+    world.both_ways(|explanation, _| {
         assert!(explanation.ruled_out.iter().all(|name| name != cause), "{explanation:#?}");
     });
 }

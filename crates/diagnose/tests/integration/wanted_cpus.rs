@@ -31,15 +31,6 @@ fn pair(slow: &Server, fast: &Server, body: f64, connections: u32) -> World {
     world
 }
 
-/// The world and its mirror image, under several seeds; the slow one is B, then A.
-fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
-    for seed in 1..=4 {
-        let world = World { seed, ..world.clone() };
-        check(&world.explain(), "B");
-        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
-    }
-}
-
 fn is_ruled_out(explanation: &Explanation, cause: &str) -> bool {
     explanation.ruled_out.iter().any(|id| id == cause)
 }
@@ -50,7 +41,7 @@ fn who_waits_for_the_cpu_for_as_long_as_it_needs_more_of_it_is_found() {
     for crowded in [0.5, 2.0, 4.5] {
         let fast = Server { crowded, delay: 12e6, ..good() };
         for connections in [1, 2] {
-            both_ways(&pair(&without_assembly(&fast), &fast, 2.86e6, connections), |explanation, slow| {
+            pair(&without_assembly(&fast), &fast, 2.86e6, connections).both_ways(|explanation, slow| {
                 assert_eq!(named(explanation)[0], (NO_ASM, Some(slow)), "{crowded} {explanation:#?}");
                 assert_eq!(explanation.findings[0].confidence, Confidence::Likely);
                 assert!(explanation.findings[0].explains.unwrap() > 0.5, "{crowded} {explanation:#?}");
@@ -64,7 +55,7 @@ fn who_waits_for_the_cpu_for_as_long_as_it_needs_more_of_it_is_found() {
 fn a_neighbour_of_the_slow_side_alone_does_not_make_its_library_worse() {
     let fast = Server { delay: 12e6, ..good() };
     let slow = Server { aes: 0.6, crowded: 20.0, ..without_assembly(&fast) };
-    both_ways(&pair(&slow, &fast, 2.86e6, 1), |explanation, _| {
+    pair(&slow, &fast, 2.86e6, 1).both_ways(|explanation, _| {
         assert!(explanation.findings.iter().all(|finding| finding.cause != NO_ASM), "{explanation:#?}");
         assert!(!is_ruled_out(explanation, NO_ASM), "{explanation:#?}");
     });
@@ -77,7 +68,7 @@ fn what_may_have_waited_acquits_nobody() {
     let slow = Server { aes: 1.5, delay: 30e6, ..without_assembly(&good()) };
     let uncounted = |keys: &[&'static str]| Server { uncounted: keys.to_vec(), ..slow.clone() };
     let known = pair(&slow, &good(), 1e6, 1);
-    both_ways(&known, |explanation, _| assert!(is_ruled_out(explanation, NO_ASM), "{explanation:#?}"));
+    known.both_ways(|explanation, _| assert!(is_ruled_out(explanation, NO_ASM), "{explanation:#?}"));
     for slow in [
         uncounted(&["workers.wait_ns", "cpu.busy_ns"]),
         uncounted(&["cgroup.throttled_ns"]),
@@ -94,7 +85,7 @@ fn what_may_have_waited_acquits_nobody() {
         } else {
             slow
         };
-        both_ways(&pair(&slow, &good(), 1e6, 1), |explanation, _| {
+        pair(&slow, &good(), 1e6, 1).both_ways(|explanation, _| {
             assert!(!is_ruled_out(explanation, NO_ASM), "{slow:?} {explanation:#?}");
             assert!(explanation.findings.iter().all(|finding| finding.cause != NO_ASM), "{explanation:#?}");
         });
@@ -106,7 +97,7 @@ fn what_may_have_waited_acquits_nobody() {
 fn as_many_times_the_cpu_time_as_the_gap_is_no_acquittal() {
     let slow = Server { counts: vec![("workers.wait_ns", 0.0)], crowded: 5.0, ..without_assembly(&good()) };
     let fast = Server { crowded: 5.0, delay: 12e6, counts: slow.counts.clone(), ..good() };
-    both_ways(&pair(&slow, &fast, 2.86e6, 1), |explanation, _| {
+    pair(&slow, &fast, 2.86e6, 1).both_ways(|explanation, _| {
         assert!(!is_ruled_out(explanation, NO_ASM), "{explanation:#?}");
     });
 }
@@ -157,7 +148,7 @@ fn no_cause_is_ruled_out_for_being_short_where_cpus_are_wanted() {
         ),
     ];
     for (cause, slow, fast) in cases {
-        both_ways(&pair(&slow, &fast, 1e6, 1), |explanation, _| {
+        pair(&slow, &fast, 1e6, 1).both_ways(|explanation, _| {
             assert!(!is_ruled_out(explanation, cause), "{cause} {explanation:#?}");
         });
     }
@@ -172,12 +163,12 @@ fn a_further_round_trip_may_wait_for_the_server() {
     let late = Server { chain: 20_000, exchange: 3e6, ..fast.clone() };
     let mut world = pair(&late, &fast, 2e3, 1);
     world.http().keepalive = false;
-    both_ways(&world, |explanation, _| assert!(!is_ruled_out(explanation, trip), "{explanation:#?}"));
+    world.both_ways(|explanation, _| assert!(!is_ruled_out(explanation, trip), "{explanation:#?}"));
     // Nobody waited.
     let quiet = |server: &Server| Server { crowded: 0.0, ..server.clone() };
     let mut world = pair(&quiet(&late), &quiet(&fast), 2e3, 1);
     world.http().keepalive = false;
-    both_ways(&world, |explanation, _| assert!(is_ruled_out(explanation, trip), "{explanation:#?}"));
+    world.both_ways(|explanation, _| assert!(is_ruled_out(explanation, trip), "{explanation:#?}"));
 }
 
 /// A world with one or two differences, whose CPUs may be wanted by others on either side, and what it is worth to cure one.

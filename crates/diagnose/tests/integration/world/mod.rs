@@ -861,6 +861,23 @@ impl World {
         }
     }
 
+    /// The world and its mirror image, under several seeds and with time for all probes; the slow one is B, then A.
+    #[track_caller]
+    pub fn both_ways(&self, check: impl FnMut(&Explanation, &str)) {
+        self.both_ways_under(6, check);
+    }
+
+    /// The same under so many seeds.
+    #[track_caller]
+    pub fn both_ways_under(&self, seeds: u64, mut check: impl FnMut(&Explanation, &str)) {
+        let budget_ns = self.budget_ns.max(600 * SECOND_NS);
+        for seed in 1..=seeds {
+            let world = Self { seed, budget_ns, ..self.clone() };
+            check(&world.explain(), "B");
+            check(&Self { seed: seed + 100, ..world }.swapped().explain(), "A");
+        }
+    }
+
     /// Each evidence line of a cause that is named tells how to repeat it, unless it tells what was not measured.
     fn assert_repeatable(&self, finding: &Finding) {
         // Where a plan cannot be typed, nothing of it can.
