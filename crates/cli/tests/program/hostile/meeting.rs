@@ -77,6 +77,8 @@ pub(crate) struct Told {
     pub(crate) said: String,
     /// What does not hold.
     pub(crate) faults: Vec<String>,
+    /// The honest answer came too late for first contact, and its next attempt met the lie.
+    pub(crate) was_refused: bool,
 }
 
 impl Meeting {
@@ -148,7 +150,13 @@ impl Meeting {
             command.env("PATH", path);
         }
         let ended = Ended::of(command, self.limit);
-        let mut told = Told { took: ended.took, peak_kib: ended.peak_kib, said: String::new(), faults: Vec::new() };
+        let mut told = Told {
+            took: ended.took,
+            peak_kib: ended.peak_kib,
+            said: String::new(),
+            faults: Vec::new(),
+            was_refused: false,
+        };
         if let Err(fault) = self.judge(&ended, &mut told) {
             told.faults.push(fault);
         }
@@ -206,6 +214,10 @@ impl Meeting {
             .map_err(|error| format!("not one document ({error}): {stdout:.300} {}", told.said))?;
         let is_refusal = document["status"] == "failed" && document["error"].is_string();
         if is_refusal && matches!(self.expected, Expected::Refused | Expected::Either) {
+            return Ok(());
+        }
+        if is_refusal && self.expected == Expected::Failed && self.manner == Manner::Known {
+            told.was_refused = true;
             return Ok(());
         }
         let target = &document["targets"][0];
