@@ -7,6 +7,7 @@ mod aside;
 mod basic;
 mod check;
 mod command_line;
+mod command_words;
 mod commands;
 mod deliver;
 mod diagnosis;
@@ -48,7 +49,14 @@ pub fn main() -> std::process::ExitCode {
     inherited::keep_from_children();
     aside::guard();
     duel_model::kinds::register(duel_lab::kinds::SCHEMAS);
-    let typed = reading::with_options_for_words(std::env::args_os().collect());
+    let typed: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if !command_words::hide_passwords(&typed) {
+        outcome::say(
+            "other users of this machine see the password of the address in the list of processes; the environment and files hide it \
+             (README.md)",
+        );
+    }
+    let typed = reading::with_options_for_words(typed);
     if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
         return hey::main(&arguments).exit_code();
     }

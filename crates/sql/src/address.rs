@@ -7,7 +7,7 @@ use duel_model::sanitize_line;
 use std::path::{Path, PathBuf};
 
 /// Where Debian, Fedora and PostgreSQL's own packages have its socket, as libpq is built there.
-const POSTGRES_SOCKETS: &str = "/var/run/postgresql";
+pub(crate) const POSTGRES_SOCKETS: &str = "/var/run/postgresql";
 const MYSQL_SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
 
 /// A target, taken apart.
@@ -82,7 +82,7 @@ const SCHEMES: [(&str, System); 4] = [
 ];
 
 /// Whether an address is one of a database.
-pub(crate) fn claims(address: &str) -> bool {
+pub fn claims(address: &str) -> bool {
     address.starts_with("sqlite:") || server_scheme(address).is_some()
 }
 

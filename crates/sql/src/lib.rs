@@ -37,7 +37,7 @@ mod wire;
 mod work;
 mod workload;
 
-pub use address::public as public_address;
+pub use address::{claims, public as public_address};
 pub use cache::{cache_sizes, page_shares};
 pub use fill::{Existing, Filled, Progress, cleanup, prepare, prepare_bulk};
 pub use kind::Sql;

@@ -1,6 +1,6 @@
 //! Passwords: where they are looked for, and where they are kept: in this process, and nowhere else.
 
-use crate::address::{Place, ServerAddress, System};
+use crate::address::{POSTGRES_SOCKETS, Place, ServerAddress, System};
 use duel_load::WorkloadError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,9 @@ fn of_pgpass(text: &str, server: &ServerAddress) -> Option<String> {
         Place::Tcp { host, port } => (host.clone(), port.to_string()),
         Place::Unix(path) => {
             let port = path.extension().map_or_else(String::new, |port| port.to_string_lossy().into_owned());
-            ("localhost".to_owned(), port)
+            // As in libpq, only the folder that it looks in by itself is `localhost`.
+            let folder = path.parent().unwrap_or(path).to_string_lossy().into_owned();
+            (if folder == POSTGRES_SOCKETS { "localhost".to_owned() } else { folder }, port)
         }
     };
     let database = if server.database.is_empty() { &server.user } else { &server.database };
@@ -106,22 +108,61 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// The password of the group `client` of a `.my.cnf`; of several the last one, as MySQL's client takes it.
+/// The password of the groups that every client reads in a `.my.cnf`; of several the last one, as MySQL's client takes it.
 fn of_my_cnf(text: &str) -> Option<String> {
     let (mut is_client, mut found) = (false, None);
-    for line in text.lines().map(str::trim) {
+    for line in text.lines().map(|line| without_comment(line).trim()) {
         if let Some(group) = line.strip_prefix('[') {
-            is_client = matches!(group.trim_end_matches(']').trim(), "client" | "client-mariadb");
+            is_client = matches!(group.trim_end_matches(']').trim(), "client" | "client-server" | "client-mariadb");
         } else if is_client
             && let Some((name, value)) = line.split_once('=')
             && name.trim() == "password"
         {
             let value = value.trim();
             let quoted = ['"', '\''].iter().find_map(|&quote| value.strip_prefix(quote)?.strip_suffix(quote));
-            found = Some(quoted.unwrap_or(value).to_owned());
+            found = Some(unescaped(quoted.unwrap_or(value)));
         }
     }
     found
+}
+
+/// A line up to its comment: `;` at its beginning, or `#` anywhere but between quotes.
+fn without_comment(line: &str) -> &str {
+    if line.trim_start().starts_with(';') {
+        return "";
+    }
+    let (mut quote, mut is_protected) = (None, false);
+    for (at, c) in line.char_indices() {
+        match (c, quote) {
+            ('"' | '\'', None) => quote = Some(c),
+            ('"' | '\'', Some(open)) if c == open && !is_protected => quote = None,
+            ('#', None) => return &line[..at],
+            _ => {}
+        }
+        is_protected = quote.is_some() && c == '\\' && !is_protected;
+    }
+    line
+}
+
+/// A value whose `\` sequences are what MySQL's option files mean by them; any other `\` is itself.
+fn unescaped(value: &str) -> String {
+    let (mut text, mut rest) = (String::with_capacity(value.len()), value.chars());
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        match rest.next() {
+            Some('b') => text.push('\u{8}'),
+            Some('n') => text.push('\n'),
+            Some('r') => text.push('\r'),
+            Some('s') => text.push(' '),
+            Some('t') => text.push('\t'),
+            Some(itself @ ('\\' | '"' | '\'')) => text.push(itself),
+            other => text.extend(Some('\\').into_iter().chain(other)),
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -142,6 +183,8 @@ mod tests {
         assert_eq!(of_pgpass(text, &server("postgres://u@h:5433/d%3Ab")).as_deref(), Some("p\\w:with:colons"));
         assert_eq!(of_pgpass(text, &server("postgres://u@/db")).as_deref(), Some("last"));
         assert_eq!(of_pgpass("localhost:5432:*:u:unix", &server("postgres://u@/")).as_deref(), Some("unix"));
+        let elsewhere = server("postgres://u@/?host=/srv/a:b");
+        assert_eq!(of_pgpass("localhost:*:*:u:no\n/srv/a\\:b:5432:*:u:folder", &elsewhere).as_deref(), Some("folder"));
         assert_eq!(of_pgpass("h:5432", &server("postgres://u@h/")), None);
     }
 
@@ -150,6 +193,14 @@ mod tests {
         let text = "[mysqld]\npassword=server\n[client]\nuser=u\npassword = \"p=w\"\n[mysqldump]\npassword=dump\n";
         assert_eq!(of_my_cnf(text).as_deref(), Some("p=w"));
         assert_eq!(of_my_cnf("[mysqld]\npassword=x\n"), None);
+        for (line, password) in [
+            ("password=\"p#w\" # a note", "p#w"),
+            ("password = p#w", "p"),
+            ("; password=other\n# password=other\npassword=p;w", "p;w"),
+            ("password='a\\\\b\\sc\\'#d\\e'", "a\\b c'#d\\e"),
+        ] {
+            assert_eq!(of_my_cnf(&format!("[client-server]\n{line}\n")).as_deref(), Some(password), "{line}");
+        }
     }
 
     #[test]
