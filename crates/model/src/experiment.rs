@@ -120,6 +120,20 @@ pub struct ScalingCurve {
     /// What becomes of the rate with more connections; `None` where no law was fitted.
     #[serde(default)]
     pub shape: Option<ScalingShape>,
+    /// Between which rates the law lies, by rising numbers of connections; empty where its intervals are not known.
+    #[serde(default)]
+    pub band: Vec<ScalingBand>,
+}
+
+/// Between which rates a law lies at one number of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ScalingBand {
+    /// Connections; between whole ones, too, for it is drawn as an area.
+    pub connections: f64,
+    /// Ok ops per second.
+    pub low_per_s: f64,
+    /// Ok ops per second.
+    pub high_per_s: f64,
 }
 
 /// What becomes of a rate with more connections, as it was measured.

@@ -50,8 +50,8 @@ pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
 pub use experiment::{
     CostDifference, CostMisfit, Costs, Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure,
-    LevelVerdict, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
-    ScalingShape, TargetCosts,
+    LevelVerdict, Ranged, Scaling, ScalingBand, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit,
+    ScalingPoint, ScalingShape, TargetCosts,
 };
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, PEER, Value, unit};

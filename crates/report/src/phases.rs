@@ -214,10 +214,11 @@ pub(crate) fn spent(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String
     let unit = times.unit().name;
     let mut lines =
         wrap(&format!("Where the time goes: mean time per {noun} by phase, {unit}"), style.columns(), "", "  ");
+    let names = shares.iter().map(|share| columns(share.name)).fold(8, usize::max);
     for share in &shares {
         let part = if total_ns > 0.0 { share.target_ns / total_ns } else { 0.0 };
         let (time, of_all) = (times.show(share.target_ns), percent(part));
-        let label = format!("  {}  {}  {}", pad_right(share.name, 8), pad_left(&time, 9), pad_left(&of_all, 7));
+        let label = format!("  {}  {}  {}", pad_right(share.name, names), pad_left(&time, 9), pad_left(&of_all, 7));
         let drawn = bar(part, style.columns().saturating_sub(columns(&label) + 2).min(40));
         lines.push(format!("{label}  {}", style.paint(Ink::Bar, &drawn)));
     }

@@ -94,7 +94,7 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, id: String, verdict: &
         let points: Vec<Point> =
             verdict.levels.iter().zip(&places).filter_map(|level| point(level, &target.name)).collect();
         let line = if is_number { PointSeries::joined(&points) } else { Vec::new() };
-        PointSeries { name: clean(&target.name), number, pen: Pen::Broad, points, line }
+        PointSeries { name: clean(&target.name), number, pen: Pen::Broad, points, line, band: Vec::new() }
     });
     let y = match metric {
         Metric::Rate => format!("{}s per second", subject.noun),
@@ -193,13 +193,16 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
             pen: Pen::Broad,
             points: curve.points.iter().map(point).collect(),
             line: curve.law.as_ref().map(|law| curve_of(law, smallest, largest)).unwrap_or_default(),
+            band: curve.band.iter().map(|at| (at.connections, at.low_per_s, at.high_per_s)).collect(),
         })
         .collect();
     let drawn = series.iter().flat_map(|s| {
         let ends = s.points.iter().flat_map(|point| [Some(point.y), point.interval.map(|(_, high)| high)]).flatten();
-        ends.chain(s.line.iter().map(|(_, y)| *y))
+        ends.chain(s.line.iter().map(|(_, y)| *y)).chain(s.band.iter().map(|(_, _, high)| *high))
     });
     let highest = drawn.filter(|y| y.is_finite()).fold(0.0, f64::max);
+    let (has_band, confidence) =
+        (series.iter().any(|series| !series.band.is_empty()), exact_percent(experiment.confidence));
     let said = scaling.curves.iter().filter_map(|curve| {
         let law = curve.law.as_ref()?;
         Some(format!(
@@ -219,8 +222,8 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
             y: Axis::from_zero(format!("{}s per second", subject.noun), highest).with_headroom(),
             series,
             note: format!(
-                "Marks: what was measured, with {} intervals. Crosses: left out of the fit. Lines: the fitted law.",
-                exact_percent(experiment.confidence)
+                "Marks: what was measured, with {confidence} intervals. Crosses: left out of the fit. Lines: the fitted law{}.",
+                if has_band { format!(", with its {confidence} band") } else { String::new() }
             ),
         }),
         table: table(scaling),

@@ -56,7 +56,7 @@ pub(super) fn chart(
                 .filter_map(|(level, &x)| Some(point(x, figure(level, &target.name, metric)?)));
             let points: Vec<Point> = found.collect();
             let line = if are_numbers { PointSeries::joined(&points) } else { Vec::new() };
-            PointSeries { name: name(targets, target, what), number, pen, points, line }
+            PointSeries { name: name(targets, target, what), number, pen, points, line, band: Vec::new() }
         };
         drawn.iter().map(series).collect::<Vec<_>>()
     };

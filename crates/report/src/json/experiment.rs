@@ -3,7 +3,8 @@
 use super::{PairDocument, digits};
 use duel_model::{
     CostDifference, CostMisfit, Costs, Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure,
-    LevelVerdict, Metric, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit, TargetCosts,
+    LevelVerdict, Metric, Ranged, Scaling, ScalingBand, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit,
+    TargetCosts,
 };
 use serde::Serialize;
 
@@ -160,6 +161,23 @@ struct CurveDocument<'a> {
     unfitted: Option<&'a str>,
     /// What becomes of the rate with more connections, as it was measured.
     shape: Option<ShapeDocument<'a>>,
+    /// Between which rates the law lies; empty where its intervals are not known.
+    band: Vec<BandDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct BandDocument {
+    connections: Option<f64>,
+    low_per_s: Option<f64>,
+    high_per_s: Option<f64>,
+}
+
+impl BandDocument {
+    fn of(band: &ScalingBand) -> Self {
+        let [connections, low_per_s, high_per_s] =
+            [band.connections, band.low_per_s, band.high_per_s].map(|value| digits(value, 6));
+        Self { connections, low_per_s, high_per_s }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -193,6 +211,7 @@ impl<'a> CurveDocument<'a> {
                 falls: shape.falls,
                 missing: shape.missing.as_deref(),
             }),
+            band: curve.band.iter().map(BandDocument::of).collect(),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct PointSeries {
     pub(crate) points: Vec<Point>,
     /// A line: through the points, a curve fitted to them, or none.
     pub(crate) line: Vec<(f64, f64)>,
+    /// Around it: `(x, low, high)`.
+    pub(crate) band: Vec<(f64, f64, f64)>,
 }
 
 impl PointSeries {
@@ -66,6 +68,11 @@ impl Points {
             canvas.legend_of_pens(&names);
         }
         let frame = Frame::draw(canvas, layout, &self.x, &self.y);
+        for series in &self.series {
+            let known = |(x, low, high): &&(f64, f64, f64)| [x, low, high].into_iter().all(|value| value.is_finite());
+            let place = |&(x, low, high): &(f64, f64, f64)| (frame.x(x), frame.y(low), frame.y(high));
+            canvas.area(series.number, &[series.band.iter().filter(known).map(place).collect()]);
+        }
         for series in &self.series {
             let known = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
             let line: Vec<(f64, f64)> =

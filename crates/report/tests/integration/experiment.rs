@@ -29,6 +29,23 @@ fn a_factor_of_numbers_with_its_law() {
 }
 
 #[test]
+fn a_law_is_drawn_with_its_band_where_that_is_known() {
+    let (run, mut verdict) = factors::scaling(2);
+    let drawn = |verdict: &Verdict| {
+        let charts = charts(&run, verdict);
+        charts.iter().find(|chart| chart.id() == "scaling").map(|chart| chart.svg(Layout::Wide)).unwrap()
+    };
+    let areas = |svg: &str| svg.matches("fill-opacity").count();
+    let with = drawn(&verdict);
+    verdict.experiment.as_mut().unwrap().scaling.as_mut().unwrap().curves[1].band.clear();
+    let of_one = drawn(&verdict);
+    verdict.experiment.as_mut().unwrap().scaling.as_mut().unwrap().curves[0].band.clear();
+    let without = drawn(&verdict);
+    assert_eq!((areas(&with), areas(&of_one), areas(&without)), (2, 1, 0));
+    assert!(with.contains("the fitted law, with its 95 %") && !without.contains("with its"), "{with}");
+}
+
+#[test]
 fn a_single_target_is_compared_with_nothing() {
     let (run, verdict) = factors::scaling(1);
     let text = summary(&run, &verdict, Again::Not, PLAIN);

@@ -7,8 +7,8 @@ use crate::bootstrap::resampled_blocks;
 use crate::contrast::contrast;
 use crate::usl::{FEWEST_POINTS, Law, Point, fit};
 use duel_model::{
-    Factor, LoopKind, Metric, Plan, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit,
-    ScalingPoint, ScalingShape,
+    Factor, LoopKind, Metric, Plan, Ranged, Scaling, ScalingBand, ScalingCurve, ScalingDifference, ScalingLaw,
+    ScalingMisfit, ScalingPoint, ScalingShape,
 };
 
 /// A peak is told where it lies at no more than so many times the most connections measured: further out it says more
@@ -18,6 +18,9 @@ const PEAK_WITHIN: f64 = 2.0;
 /// Fewest numbers of connections from which is said what the law means: twice as many as it has parameters, so that half of
 /// them hold it against the other half.
 const FEWEST_FOR_WORDS: usize = 6;
+
+/// Places of the band from the fewest to the most connections: so close that it has no corners.
+const BAND_PLACES: u32 = 48;
 
 /// The law for each target; `None` where connections are not the only factor of a closed loop.
 ///
@@ -183,7 +186,21 @@ fn curve(target: usize, fit: &Result<Fit, String>, levels: &[Level], plan: &Plan
         law: fit.as_ref().ok().map(law),
         unfitted: fit.as_ref().err().cloned(),
         shape: fit.as_ref().ok().map(|fit| fit.shape.clone()),
+        band: fit.as_ref().map_or_else(|_| Vec::new(), |fit| band(fit, levels, plan)),
     }
+}
+
+/// Between which rates the law lies, over all levels, at each place for itself.
+fn band(fit: &Fit, levels: &[Level], plan: &Plan) -> Vec<ScalingBand> {
+    let numbers = || levels.iter().map(|level| f64::from(level.connections));
+    let (smallest, largest) = (numbers().fold(f64::INFINITY, f64::min), numbers().fold(1.0, f64::max));
+    (0..=BAND_PLACES)
+        .filter_map(|place| {
+            let connections = smallest * (largest / smallest).powf(f64::from(place) / f64::from(BAND_PLACES));
+            let Ranged { low, high, .. } = fit.ranged(plan, |law| law.rate(connections));
+            Some(ScalingBand { connections, low_per_s: low?.max(0.0), high_per_s: high? })
+        })
+        .collect()
 }
 
 fn difference(plan: &Plan, target: usize, baseline: &Fit, fit: &Fit) -> ScalingDifference {

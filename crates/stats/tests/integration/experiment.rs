@@ -246,6 +246,14 @@ fn the_law_of_each_target_is_found_and_their_difference() {
     let peak = law(0).peak_connections.unwrap();
     assert!((peak.value / (0.98_f64 / 0.0005).sqrt() - 1.0).abs() < 0.1, "{peak:?}");
     let difference = &found.differences[0];
+    let band = &found.curves[0].band;
+    assert_eq!((band[0].connections, band[band.len() - 1].connections), (1.0, f64::from(LEVELS[LEVELS.len() - 1])));
+    for at in band {
+        let truth = at.connections * 1000.0
+            / (1.0 + 0.02 * (at.connections - 1.0) + 0.0005 * at.connections * (at.connections - 1.0));
+        assert!(at.low_per_s < truth * 1.02 && at.high_per_s > truth * 0.98, "{at:?} {truth}");
+        assert!(at.high_per_s / at.low_per_s < 1.1, "{at:?}");
+    }
     assert!((difference.lambda_ratio.value - 0.5).abs() < 0.01, "{difference:?}");
     assert!(
         difference.sigma_difference.low.unwrap() > 0.1,
@@ -287,6 +295,7 @@ fn few_blocks_give_a_law_without_intervals() {
     let found = scaling_run(5, [(100.0, 0.1, 0.001); 2], 4, 0.01, 0.01).scaling.unwrap();
     let law = found.curves[0].law.clone().unwrap();
     assert_eq!((law.sigma.low, law.sigma.high), (None, None));
+    assert_eq!(found.curves[0].band, []);
     assert!((law.sigma.value - 0.1).abs() < 0.05);
 }
 
@@ -301,7 +310,7 @@ fn runs() -> u64 {
 fn intervals_of_the_law_cover_as_often_as_they_say() {
     let count = runs();
     let (a, b) = ((1000.0, 0.05, 0.001), (800.0, 0.08, 0.0015));
-    let mut held = [0_u64; 6];
+    let mut held = [0_u64; 7];
     for seed in 0..count {
         let found = scaling_run(1000 + seed, [a, b], 7, 0.02, 0.03).scaling.unwrap();
         let law = found.curves[0].law.clone().unwrap();
@@ -310,6 +319,10 @@ fn intervals_of_the_law_cover_as_often_as_they_say() {
             covers(&law.lambda_per_s, a.0),
             covers(&law.sigma, a.1),
             covers(&law.kappa, a.2),
+            found.curves[0].band.last().is_some_and(|at| {
+                let most = LEVELS[LEVELS.len() - 1];
+                (at.low_per_s..=at.high_per_s).contains(&usl(a.0, a.1, a.2, most))
+            }),
             covers(&difference.lambda_ratio, b.0 / a.0),
             covers(&difference.sigma_difference, b.1 - a.1),
             covers(&difference.kappa_difference, b.2 - a.2),

@@ -76,6 +76,9 @@ pub fn scaling(targets: usize) -> (Run, Verdict) {
         shape: None,
         target: ["A", "B"][target].into(),
         points: (0..6).map(|i| point(i, target)).collect(),
+        band: [(1.0, 500.0), (32.0, 5_600.0)]
+            .map(|(connections, rate)| ScalingBand { connections, low_per_s: rate * 0.97, high_per_s: rate * 1.03 })
+            .into(),
         law: Some(law),
         unfitted: None,
     };
