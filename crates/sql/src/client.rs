@@ -216,7 +216,14 @@ impl Client {
             let kind = if is_open { failure::TIMEOUT } else { failure::CONNECT_TIMEOUT };
             let what = if is_open { "no answer" } else { "no login" };
             let within = format_duration_ns(self.patience_ns as f64);
-            SqlFailure::new(kind, format!("{what} within {within}"))
+            // A server that waits for us to begin, as PostgreSQL and web servers do, waits as long as we do.
+            let is_mute = self.server.system == System::Mysql && self.connection.is_unanswered();
+            let hint = if is_mute {
+                ", and not a word: a MySQL server would speak first; is it another one, postgres://?"
+            } else {
+                ""
+            };
+            SqlFailure::new(kind, format!("{what} within {within}{hint}"))
         })
     }
 }

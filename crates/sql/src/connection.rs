@@ -121,6 +121,11 @@ impl Connection {
         self.stage
     }
 
+    /// Whether it is connected, and nothing came so far.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.stage == Stage::LoggingIn && self.link.bytes_in == 0
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.link.fd()
     }

@@ -235,6 +235,16 @@ impl Statement {
         }
     }
 
+    /// Fewest rows that it can rightly change.
+    fn fewest_changed(self, mix: &Mix, place: Place) -> u64 {
+        match self {
+            Self::IndexUpdate | Self::NonIndexUpdate => u64::from(!mix.may_lack_rows.load(Ordering::Relaxed)),
+            Self::InsertBack | Self::InsertNew => 1,
+            Self::BulkInsert => place.rows as u64,
+            _ => 0,
+        }
+    }
+
     /// Whether it can rightly have answered and changed so many rows. All that write name one row, but bulk inserts.
     #[inline]
     pub(crate) fn check(self, mix: &Mix, place: Place, rows: u64, changed: u64) -> Result<(), SqlFailure> {
@@ -248,6 +258,9 @@ impl Statement {
         let most = if self == Self::BulkInsert { place.rows as u64 } else { u64::from(self.writes()) };
         if changed > most {
             return wrong(format!("a statement changed {changed} rows, more than it can"));
+        }
+        if changed < self.fewest_changed(mix, place) {
+            return wrong(format!("a statement was done and changed {changed} rows, fewer than it has to"));
         }
         Ok(())
     }
@@ -526,9 +539,17 @@ mod tests {
         assert!(SumRange.check(&mix, at, 0, 0).is_err() && RandomRanges.check(&mix, at, 0, 0).is_err());
         assert!(IndexUpdate.check(&mix, at, 0, 1).is_ok() && IndexUpdate.check(&mix, at, 0, u64::MAX).is_err());
         assert!(BulkInsert.check(&mix, at, 0, 3).is_ok() && BulkInsert.check(&mix, at, 0, 4).is_err());
+        for (statement, changed) in
+            [(IndexUpdate, 0), (NonIndexUpdate, 0), (InsertNew, 0), (InsertBack, 0), (BulkInsert, 2)]
+        {
+            let why = statement.check(&mix, at, 0, changed).unwrap_err();
+            assert!(why.text.contains("fewer than it has to"), "{statement:?}: {}", why.text);
+        }
+        assert!(Delete.check(&mix, at, 0, 0).is_ok(), "somebody else may have deleted it before");
         assert!(PointSelect.check(&mix, at, 1, 1).unwrap_err().text.contains("more than it can"));
         mix.may_lack_rows.store(true, Ordering::Relaxed);
         assert!(PointSelect.check(&mix, at, 0, 0).is_ok() && SumRange.check(&mix, at, 0, 0).is_err());
+        assert!(IndexUpdate.check(&mix, at, 0, 0).is_ok() && InsertNew.check(&mix, at, 0, 0).is_err());
     }
 
     #[test]
