@@ -259,7 +259,11 @@ fn all_failed(plan: &Plan, target: usize, tally: &Tally) -> LabError {
     let example = tally.failure_examples.first().cloned().unwrap_or_else(|| "no answer in time".to_owned());
     LabError::Target {
         name: duel_model::sanitize_line(&plan.targets[target].name),
-        text: format!("all {} requests failed, so there is nothing to compare: {example}", tally.started),
+        text: format!(
+            "all {} {} failed, so there is nothing to compare: {example}",
+            tally.started,
+            plan.schema().op.many
+        ),
     }
 }
 

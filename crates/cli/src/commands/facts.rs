@@ -63,6 +63,12 @@ fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {
         if plans.iter().any(|(other, _)| other == name) {
             return Err(Usage(format!("two machines are called '{}'; write NAME=HOST", sanitize_line(name))));
         }
+        // ssh would be started with it, passwords included, and any user lists those of processes.
+        if host.contains("://") && !host.starts_with("ssh://") {
+            return Err(Usage(
+                "an address of a target is no machine; a machine is HOST or USER@HOST, as ssh knows it".into(),
+            ));
+        }
         let access = if host == "local" { HostAccess::Local } else { HostAccess::Ssh(host.to_owned()) };
         let server = servers.remove(name).unwrap_or(ServerPlan::Unknown);
         let redfish = controllers.remove(name);

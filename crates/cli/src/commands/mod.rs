@@ -164,5 +164,6 @@ fn all_failed(run: &Run) -> Option<String> {
     let example = tallies().find_map(|tally| tally.failure_examples.first());
     let example =
         example.map_or_else(String::new, |example| format!("; the first failure: {}", sanitize_line(example)));
-    Some(format!("{}: none of {total} requests ended well{example}", sanitize_line(&target.name)))
+    let ops = run.plan.schema().op.many;
+    Some(format!("{}: none of {total} {ops} ended well{example}", sanitize_line(&target.name)))
 }

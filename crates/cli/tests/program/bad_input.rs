@@ -221,6 +221,8 @@ fn secrets_in_the_wrong_place_are_not_shown() {
         refused(&place, &[address], BAD_USAGE, &["password"]);
         refused(&place, &["http://h/", address], BAD_USAGE, &["password"]);
     }
+    // ssh would be started with it.
+    refused(&place, &["facts", "a=postgres://u:s3cr3t@h/db"], BAD_USAGE, &["is no machine"]);
 }
 
 #[test]

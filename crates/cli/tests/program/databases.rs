@@ -1,10 +1,11 @@
 //! Databases that fail: said plainly, counted, nothing hangs, and what was measured is there.
 
-use crate::common::{Place, Postgres, Running};
+use crate::common::{Place, Postgres, Running, wait_until};
 use crate::crashes::in_own_mount;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -62,6 +63,61 @@ fn what_cannot_work_is_said_before_any_load() {
         refused(&["run", &other], &[words]);
         speaker.join().unwrap();
     }
+    // PostgreSQL waits for who connects to begin, and so does MySQL's client for its server.
+    let other = format!("mysql://u@127.0.0.1:{}/db", server.port);
+    let words = ["no login within 300 ms", "a MySQL server would speak first", "postgres://"];
+    refused(&["run", &other, "--connect-timeout", "300ms"], &words);
+}
+
+#[test]
+fn a_password_is_taken_from_where_it_may_stand_and_is_nowhere_to_be_seen() {
+    const PASSWORD: &str = "hunter2";
+    let place = Place::new();
+    let Some(server) = Postgres::start(&place) else { return };
+    let setup = format!("CREATE ROLE guarded LOGIN PASSWORD '{PASSWORD}';");
+    let setup = place.file("setup.sql", setup);
+    place.json(["run", &server.address("u", "postgres"), "--script", &setup, "-n", "1", "--no-archive"]);
+    std::fs::remove_file(setup).unwrap();
+    let address = format!("postgres://guarded@127.0.0.1:{}/postgres", server.port);
+    let typed = address.replace("guarded@", &format!("guarded:{PASSWORD}@"));
+    let one = place.file("one.sql", "SELECT 1;");
+    let run = ["--script", &one, "-d", "2s"];
+
+    let mut command = place.command();
+    command.args(["run", &format!("new={typed}")]).args(run);
+    let running = Running::start(command);
+    let listed = || std::fs::read_to_string(format!("/proc/{}/cmdline", running.pid())).unwrap_or_default();
+    wait_until("the list of processes shows the address without the password", || {
+        let words = listed();
+        words.contains(&format!("new={address}\0")) && words.ends_with("2s\0") && !words.contains(PASSWORD)
+    });
+    let done = running.end().ok();
+    assert!(done.stdout.contains(&address), "{}", done.stdout);
+    let page = place.path("page.html");
+    place.duel(["report", "last", "-o", page.to_str().unwrap()]).ok();
+    for entry in std::fs::read_dir(place.root()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+        let bytes = std::fs::read(entry.path()).unwrap();
+        let is_there = bytes.windows(PASSWORD.len()).any(|part| part == PASSWORD.as_bytes());
+        assert!(!is_there, "{} has the password", entry.path().display());
+    }
+    assert!(place.archive().exists() && page.exists());
+    for said in [&done.stdout, &done.stderr, &place.duel(["show", "last"]).ok().stdout] {
+        assert!(!said.contains(PASSWORD), "{said}");
+    }
+
+    // Nobody typed it: by the environment, by the file, and by neither.
+    let once = |environment: Option<&str>| {
+        let mut command = place.command();
+        command.args(["run", &address, "--script", &one, "-n", "1"]);
+        command.envs(environment.map(|password| ("PGPASSWORD", password)));
+        Running::start(command).end()
+    };
+    assert!(once(None).refused(1).contains("password"));
+    once(Some(PASSWORD)).ok();
+    let line = format!("127.0.0.1:{}:*:guarded:{PASSWORD}\n", server.port);
+    let file = place.file(".pgpass", line);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    once(None).ok();
 }
 
 #[test]
