@@ -25,6 +25,7 @@ pub fn host_output(data: &[u8]) {
         let _ = parse::serving(&frame.text);
         let readings = parse::sample(&frame.text, &found.context);
         assert_safe(&format!("{:?}", readings.counters.keys()));
+        assert_safe(&format!("{:?}", parse::sleepers(&frame.text).threads.keys()));
         log.catch_up(&frame.text);
     }
     for (key, known) in &found.facts.0 {

@@ -6,7 +6,7 @@ use crate::frames::Frame;
 use crate::parse::{self, Context, Serving, Sought};
 use crate::samples::Samples;
 use crate::session::{Session, locked};
-use duel_model::{Facts, HostRecord, HostSample, HostSpan, sanitize_line};
+use duel_model::{Facts, HostRecord, HostSample, HostSpan, Sleepers, sanitize_line};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -31,6 +31,7 @@ pub struct HostWatch {
 enum Ask {
     Sample(Sender<Result<HostSample, HostError>>),
     Sockets(Sender<Result<String, HostError>>),
+    Sleeping(Sender<Result<Sleepers, HostError>>),
     Server(Sender<Result<Serving, HostError>>),
     Run(String, Duration, Sender<Result<String, HostError>>),
     Finish,
@@ -99,6 +100,16 @@ impl HostWatch {
         self.ask(Ask::Sockets)?
     }
 
+    /// Begins to look at what the server's threads sleep in, a few times in 0.2 s; what is seen arrives at the end of that, and nothing
+    /// where the host cannot tell. No samples are taken meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If the watching thread is gone.
+    pub fn look_at_sleepers(&self) -> Result<Receiver<Result<Sleepers, HostError>>, HostError> {
+        self.send(Ask::Sleeping)
+    }
+
     /// Who serves now: the server is looked for anew. Facts tell of the process that was found first; since then it may have
     /// ended, and its id may have been given to another one.
     ///
@@ -134,11 +145,18 @@ impl HostWatch {
         &self,
         what: impl FnOnce(Sender<Result<T, HostError>>) -> Ask,
     ) -> Result<Result<T, HostError>, HostError> {
-        let gone = || HostError::Ended { how: self.how.clone(), said: String::new() };
-        let (sender, answer) = channel();
-        self.asks.as_ref().ok_or_else(gone)?.send(what(sender)).map_err(|_| gone())?;
         // The watching thread has a timeout of its own for everything that it does.
-        answer.recv().map_err(|_| gone())
+        self.send(what)?.recv().map_err(|_| self.gone())
+    }
+
+    fn send<T>(&self, what: impl FnOnce(Sender<T>) -> Ask) -> Result<Receiver<T>, HostError> {
+        let (sender, answer) = channel();
+        self.asks.as_ref().ok_or_else(|| self.gone())?.send(what(sender)).map_err(|_| self.gone())?;
+        Ok(answer)
+    }
+
+    fn gone(&self) -> HostError {
+        HostError::Ended { how: self.how.clone(), said: String::new() }
     }
 
     fn end(&mut self) -> Option<HostRecord> {
@@ -180,6 +198,9 @@ impl Watcher {
                 }
                 Ok(Ask::Sockets(to)) => {
                     let _ = to.send(self.sockets());
+                }
+                Ok(Ask::Sleeping(to)) => {
+                    let _ = to.send(self.ask("sleeping").map(|text| parse::sleepers(&text)));
                 }
                 Ok(Ask::Server(to)) => {
                     let _ = to.send(self.server());

@@ -11,13 +11,15 @@ use crate::twins::{StandIn, answers_alike};
 use crate::watch::{Searching, Watcher};
 use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
 use duel_diagnose::{Case, Step};
+use duel_host::HostError;
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
     LensReading, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS,
-    Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
+    Sleepers, Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 /// Shortest slot of a probe: its blocks are few, but so are the connections that are usually probed.
@@ -321,7 +323,9 @@ impl Lab {
         let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
         let local = plan.targets.iter().map(is_local).collect();
         let allowed = duel_load::allowed_cpus();
-        let mut readings = Readings { hosts, demands, local, allowed, before: None, quiet: Vec::new() };
+        let quiet_looks = vec![0; plan.targets.len()];
+        let mut readings =
+            Readings { hosts, demands, local, allowed, before: None, quiet: Vec::new(), quiet_looks, looking: None };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -473,31 +477,25 @@ struct Readings<'a> {
     allowed: Vec<u32>,
     before: Option<HostSample>,
     quiet: Vec<(usize, HostSample)>,
+    /// How often each server was looked at without load.
+    quiet_looks: Vec<u32>,
+    /// What the threads of the server under load sleep in: looks that are under way.
+    looking: Option<Receiver<Result<Sleepers, HostError>>>,
 }
 
 impl Around for Readings<'_> {
     fn before(&mut self, target: usize) {
-        let elsewhere = self.hosts.elsewhere(target).into_iter();
-        self.quiet = elsewhere.filter_map(|other| Some((other, self.hosts.sample(other)?))).collect();
-        if self.local[target] {
-            // What the slot before leaves behind is load: last answers are acknowledged after up to 40 ms, and connections closed.
-            std::thread::sleep(LEFT_BEHIND);
-            let quiet = self.hosts.sample(target);
-            std::thread::sleep(QUIET);
-            self.before = self.hosts.sample(target);
-            if let (Some(quiet), Some(before)) = (quiet, &self.before) {
-                // All targets here share the machine, and what others do on it.
-                for (demand, _) in self.demands.iter_mut().zip(&self.local).filter(|(_, is_local)| **is_local) {
-                    demand.get_or_insert_default().add_quiet(&HostSpan::between(&quiet, before), counts_packets);
-                }
-            }
-            return;
-        }
-        self.before = self.hosts.sample(target);
+        self.read_before(target);
+        self.looking = self.hosts.look_at_sleepers(target);
     }
 
     fn after(&mut self, slot: &Slot) {
+        // Looks that have not ended yet may have seen what goes on after the load.
+        let seen = self.looking.take().and_then(|looking| looking.try_recv().ok()?.ok());
         self.add_load(slot);
+        if let Some(seen) = seen.filter(|seen| seen.looks > 0) {
+            self.demands[slot.target].get_or_insert_default().sleepers.add(&seen);
+        }
         for (other, before) in std::mem::take(&mut self.quiet) {
             let Some(after) = self.hosts.sample(other) else { continue };
             self.demands[other].get_or_insert_default().add_quiet(&HostSpan::between(&before, &after), |_| true);
@@ -510,6 +508,8 @@ const LEFT_BEHIND: Duration = Duration::from_millis(60);
 /// How long this machine is watched without load then: a quarter of the shortest slot. Other machines are read over the network, by
 /// packets of their own, and are seen without load while another target has its slot.
 const QUIET: Duration = Duration::from_millis(100);
+/// How often it is looked at what a server's threads sleep in without load: who waits for work then does so all the time.
+const QUIET_LOOKS: u32 = 2;
 
 /// Whether a counter of the whole machine counts what goes over its networks. Only these are cleared of what went on before a slot:
 /// what a server does for an op ends with its answer there, while its CPU and its disk may go on working for it.
@@ -518,6 +518,41 @@ fn counts_packets(key: &str) -> bool {
 }
 
 impl Readings<'_> {
+    fn read_before(&mut self, target: usize) {
+        let elsewhere = self.hosts.elsewhere(target).into_iter();
+        self.quiet = elsewhere.filter_map(|other| Some((other, self.hosts.sample(other)?))).collect();
+        if self.local[target] {
+            // What the slot before leaves behind is load: last answers are acknowledged after up to 40 ms, and connections closed.
+            std::thread::sleep(LEFT_BEHIND);
+            self.look_without_load(target);
+            let quiet = self.hosts.sample(target);
+            std::thread::sleep(QUIET);
+            self.before = self.hosts.sample(target);
+            if let (Some(quiet), Some(before)) = (quiet, &self.before) {
+                // All targets here share the machine, and what others do on it.
+                for (demand, _) in self.demands.iter_mut().zip(&self.local).filter(|(_, is_local)| **is_local) {
+                    demand.get_or_insert_default().add_quiet(&HostSpan::between(&quiet, before), counts_packets);
+                }
+            }
+            return;
+        }
+        self.look_without_load(target);
+        self.before = self.hosts.sample(target);
+    }
+
+    /// What the threads of a target's server sleep in when there is nothing to do.
+    fn look_without_load(&mut self, target: usize) {
+        if self.quiet_looks[target] == QUIET_LOOKS {
+            return;
+        }
+        self.quiet_looks[target] += 1;
+        if let Some(Ok(Ok(seen))) = self.hosts.look_at_sleepers(target).map(|looking| looking.recv())
+            && seen.looks > 0
+        {
+            self.demands[target].get_or_insert_default().quiet_sleepers.add(&seen);
+        }
+    }
+
     fn add_load(&mut self, slot: &Slot) {
         let Some((before, after)) = self.before.take().zip(self.hosts.sample(slot.target)) else { return };
         let demand = self.demands[slot.target].get_or_insert_default();

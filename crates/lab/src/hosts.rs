@@ -6,9 +6,10 @@ use crate::servers;
 use duel_host::{HostAccess, HostError, HostWatch, Options, Redfish, Server, Serving};
 use duel_model::{
     Doubt, DoubtId, Facts, HostAccess as AccessPlan, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
-    ServerPlan, WorkloadPlan, sanitize_line,
+    ServerPlan, Sleepers, WorkloadPlan, sanitize_line,
 };
 use std::net::SocketAddr;
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
@@ -101,6 +102,12 @@ impl Hosts {
     /// A sample of this target's machine; `None` where it is not watched or does not answer any more.
     pub(crate) fn sample(&self, target: usize) -> Option<HostSample> {
         self.machines.get(target)?.watch.as_ref()?.sample().ok()
+    }
+
+    /// Begins to look at what the threads of this target's server sleep in; what is seen arrives within 0.2 s. `None` where its machine
+    /// is not watched.
+    pub(crate) fn look_at_sleepers(&self, target: usize) -> Option<Receiver<Result<Sleepers, HostError>>> {
+        self.machines.get(target)?.watch.as_ref()?.look_at_sleepers().ok()
     }
 
     /// The other targets whose machine is neither this one's nor the one that we are on: what such a machine does while this

@@ -86,6 +86,42 @@ pub struct HostDemand {
     /// How what it grew by scatters over slots.
     #[serde(default, skip_serializing_if = "Scatter::is_empty")]
     pub scatter: Scatter<String>,
+    /// What the server's threads slept in under load.
+    #[serde(default, skip_serializing_if = "Sleepers::is_empty")]
+    pub sleepers: Sleepers,
+    /// The same without load.
+    #[serde(default, skip_serializing_if = "Sleepers::is_empty")]
+    pub quiet_sleepers: Sleepers,
+}
+
+/// What a server's threads slept in, in some looks at all of them: functions of the kernel, as it calls them (`wchan` of proc(5)).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sleepers {
+    /// Looks in which the kernel told of all threads.
+    pub looks: u32,
+    /// Threads that slept in each function, summed over the looks.
+    pub threads: BTreeMap<String, u64>,
+}
+
+impl Sleepers {
+    fn is_empty(&self) -> bool {
+        self.looks == 0
+    }
+
+    /// Adds other looks at the same server.
+    pub fn add(&mut self, more: &Self) {
+        self.looks += more.looks;
+        for (function, threads) in &more.threads {
+            *self.threads.entry(function.clone()).or_default() += threads;
+        }
+    }
+
+    /// How many slept in such functions at a time; `None` where nobody looked.
+    pub fn mean(&self, is_such: impl Fn(&str) -> bool) -> Option<f64> {
+        let threads: u64 =
+            self.threads.iter().filter(|(function, _)| is_such(function)).map(|(_, threads)| threads).sum();
+        (self.looks > 0).then(|| threads as f64 / f64::from(self.looks))
+    }
 }
 
 impl HostDemand {

@@ -32,6 +32,11 @@ pub(crate) fn switches(gap: &Gap<'_>, side: usize) -> String {
     format!("grep ctxt {} /proc/stat", of_processes(gap, side, "status"))
 }
 
+/// What the threads of the server's processes sleep in.
+pub(crate) fn sleepers(gap: &Gap<'_>, side: usize) -> String {
+    format!("grep -h . {} | sort | uniq -c", of_processes(gap, side, "task/*/wchan"))
+}
+
 /// Who traces the server's processes.
 pub(crate) fn tracers(gap: &Gap<'_>, side: usize) -> String {
     format!("grep TracerPid {}", of_processes(gap, side, "status"))

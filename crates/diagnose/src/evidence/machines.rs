@@ -272,6 +272,11 @@ impl Side<'_> {
         self.demand.generator_cpu_ns as f64 / self.demand.ops.max(1) as f64
     }
 
+    /// All that was read of it.
+    pub(crate) fn demand(&self) -> &HostDemand {
+        self.demand
+    }
+
     /// Mean of a gauge over both ends of all slots: read while there is no load.
     pub(crate) fn gauge(&self, key: &str) -> Option<f64> {
         self.demand.gauges.get(key).copied()

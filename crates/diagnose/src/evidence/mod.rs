@@ -17,6 +17,7 @@ pub(crate) mod others;
 pub(crate) mod paths;
 pub(crate) mod rights;
 pub(crate) mod scaling;
+pub(crate) mod sleepers;
 pub(crate) mod stall;
 pub(crate) mod tls_libraries;
 pub(crate) mod tls_records;

@@ -2,6 +2,7 @@
 
 use super::Ranked;
 use super::counted::{Counted, calls_by_time};
+use crate::evidence::sleepers;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::HOSTS;
 use duel_model::{
@@ -121,6 +122,7 @@ fn asleep(gap: &Gap<'_>, slow: &HostDemand, fast: &HostDemand, view: &View<'_>) 
     if most >= Flip::NOTEWORTHY {
         return None;
     }
+    let told = sleepers::told(slow, fast, &gap.fast_name());
     let (of, instead) = match waited {
         Some(_) => ("CPU time and of waiting for a CPU", "sleep"),
         None => ("CPU time", "wait for a CPU (which was not counted) or sleep"),
@@ -133,9 +135,8 @@ fn asleep(gap: &Gap<'_>, slow: &HostDemand, fast: &HostDemand, view: &View<'_>) 
     } else {
         format!("{slow} takes hardly more of {of} per {op} than {fast}")
     };
-    let text = format!(
-        "{takes}: its threads {instead} meanwhile (for a lock, a timer, a disk, another server), or the time goes by outside of it"
-    );
+    let what_for = told.as_deref().unwrap_or("for a lock, a timer, a disk, another server");
+    let text = format!("{takes}: its threads {instead} meanwhile ({what_for}), or the time goes by outside of it");
     let difference = Difference {
         name: "process.asleep".to_owned(),
         kind: DifferenceKind::Asleep,

@@ -318,6 +318,50 @@ fn a_lock_is_not_ruled_out_because_throughput_levels_off() {
     }
 }
 
+/// Where throughput levels off, threads that sleep for each other tell a lock, or a pool within the server, from a queue.
+#[test]
+fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
+    const FUTEX: &str = "futex_wait_queue";
+    const TIMER: &str = "hrtimer_nanosleep";
+    for set_up in set_ups() {
+        let connections = f64::from(set_up.2);
+        let fast = Server { delay: 2e6, asleep: vec![(TIMER, connections, 0.0), (FUTEX, 0.2, 0.3)], ..good() };
+        let locked =
+            |asleep: &[(&'static str, f64, f64)]| Server { places: 1.0, asleep: asleep.to_vec(), ..fast.clone() };
+        let behind_a_lock = [(FUTEX, connections - 1.0, 0.3), (TIMER, 1.0, 0.0)];
+        both_ways(&a_world(&locked(&behind_a_lock), &fast, set_up), |_, explanation, side| {
+            assert_eq!(named(explanation)[0], ("lock.contention", Some(side)), "{explanation:#?}");
+            assert_eq!(explanation.findings[0].confidence, Confidence::Likely, "{explanation:#?}");
+        });
+        let others: [(&str, Server); 4] = [
+            ("a queue before few threads", locked(&[(FUTEX, 0.2, 0.3), (TIMER, 1.0, 0.0)])),
+            (
+                "a pool whose threads wait for work",
+                locked(&[(FUTEX, connections - 1.0, connections), (TIMER, 1.0, 0.0)]),
+            ),
+            ("nobody looked", locked(&[])),
+            ("a disk that is waited for", Server { disk: 1.8e6, ..locked(&behind_a_lock) }),
+        ];
+        for (what, slow) in others {
+            both_ways(&a_world(&slow, &fast, set_up), |_, explanation, _| {
+                assert!(
+                    named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"),
+                    "{what}: {explanation:#?}"
+                );
+                assert!(
+                    !explanation.ruled_out.iter().any(|cause| cause == "lock.contention"),
+                    "{what}: {explanation:#?}"
+                );
+            });
+        }
+        // Where as many sleep so on the fast side, that is how this server is built.
+        let built_so = Server { asleep: behind_a_lock.to_vec(), ..fast.clone() };
+        both_ways(&a_world(&locked(&behind_a_lock), &built_so, set_up), |_, explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"), "{explanation:#?}");
+        });
+    }
+}
+
 /// A server that needs more CPU time waits for it longer beside the same neighbour. (Waits are given here: the world's own
 /// servers wait only where no CPU is left.)
 #[test]

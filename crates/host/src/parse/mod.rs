@@ -13,6 +13,7 @@ mod network;
 mod os;
 mod process;
 mod sheet;
+mod sleepers;
 
 use crate::access::{Options, Server};
 use crate::frames::Frame;
@@ -20,6 +21,7 @@ use duel_model::{Facts, ProcessIdentity};
 use lines::Lines;
 pub(crate) use sheet::Readings;
 use sheet::Sheet;
+pub(crate) use sleepers::sleepers;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

@@ -259,6 +259,7 @@ serve() {
             log) section "log $number" kernel_log ;;
             server) section "server $number" find_server ;;
             sockets) section "sockets $number" sockets ;;
+            sleeping) section "sleeping $number" sleeping ;;
             script) sent_script "$number" ;;
         esac
     done

@@ -178,3 +178,5 @@ sockets() {
     echo 'duel: not available on FreeBSD'
     return 1
 }
+
+sleeping() { return 1; }

@@ -100,6 +100,25 @@ sample() {
     return 0
 }
 
+# What each thread of the server sleeps in, looked at a few times: the name of a kernel function, 0 of one that runs. Whoever may not
+# trace the server is told 0 of all. Each look takes a process; of very many threads it would take longer than they sleep.
+sleeping() {
+    looks=0
+    while [ "$looks" -lt 3 ]; do
+        looks=$((looks + 1))
+        sleep 0.06 || return 1
+        set --
+        for pid in $MEMBERS; do
+            for task in "$PROC/$pid/task"/[0-9]*; do set -- "$@" "$task/wchan"; done
+        done
+        [ "$#" -gt 0 ] || return 1
+        [ "$#" -le 1024 ] || { echo 'duel: too many threads'; return 1; }
+        echo 'look:'
+        grep -h -a -s . "$@"
+    done
+    return 0
+}
+
 follow_kernel_log() {
     section 'log 0' kernel_log
     if [ -r /dev/kmsg ] && [ "$PROC" = /proc ]; then

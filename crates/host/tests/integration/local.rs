@@ -4,11 +4,12 @@
 
 use crate::common::{self, Killed, Nginx, busy_ns, is_root, program, quiet, with_shell};
 use duel_host::{HostAccess, HostWatch, Options, Server};
-use duel_model::{HostSpan, Known};
+use duel_model::{HostSpan, Known, Sleepers};
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 fn open(server: &Server) -> HostWatch {
@@ -64,6 +65,29 @@ fn counters_lie_between_other_readings() {
     assert_eq!(span.growth("no.such.counter"), None);
     let record = watch.finish();
     assert_eq!((record.samples.len(), record.lost), (2, None));
+}
+
+#[test]
+fn what_threads_sleep_in_is_seen() {
+    const WAITING: usize = 5;
+    let watch = open(&Server::Pid(std::process::id()));
+    let lock = Mutex::new(());
+    std::thread::scope(|scope| {
+        let held = lock.lock().unwrap();
+        let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| drop(lock.lock().unwrap()))).collect();
+        let mut seen = Sleepers::default();
+        common::wait_until("all threads were seen to wait for the lock", || {
+            seen = watch.look_at_sleepers().unwrap().recv().unwrap().unwrap();
+            // Threads of other tests may wait for each other, too.
+            seen.mean(|function| function.contains("futex")).is_some_and(|threads| threads >= WAITING as f64)
+        });
+        assert!(seen.looks > 1 && seen.threads.keys().all(|function| !function.is_empty()), "{seen:?}");
+        drop(held);
+        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    // Nobody's threads are looked at where no server is known.
+    let nobody = open(&Server::Unknown).look_at_sleepers().unwrap().recv().unwrap().unwrap();
+    assert_eq!(nobody, Sleepers::default());
 }
 
 #[test]

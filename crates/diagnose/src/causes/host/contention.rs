@@ -1,10 +1,13 @@
 //! `lock.contention`: the more work at a time, the less gets done on the slow side.
 //!
 //! A queue, a limit on workers or CPUs lets throughput level off; only what those who work at the same time cost each
-//! other lets it *fall*. But a lock that one after the other holds lets it level off, too. So where it does not fall, this is
-//! ruled out only where the server's own work fills its CPUs: then requests wait for these, and not for each other. So fewer connections than the plan's have to get more done on the slow side, beyond the
-//! intervals, and not on the fast side. What was lost on the way down is what it is worth at
-//! least.
+//! other lets it *fall*. So fewer connections than the plan's have to get more done on the slow side, beyond the intervals, and not
+//! on the fast side. What was lost on the way down is what it is worth at least. But a lock that one after the other holds lets
+//! throughput level off, too. So where it does not fall, this is ruled out only where the server's own work fills its CPUs: then
+//! requests wait for these, and not for each other.
+//!
+//! Where it levels off, what the server's threads sleep in tells a lock from a queue: behind a lock requests wait in threads that
+//! sleep for each other, in a queue they wait where no thread has them yet.
 //!
 //! What looks alike: a listen queue that overflows under many connections (then the gap sits in connecting), and memory
 //! that is too small for them (pages read again). From outside another reason for falling remains possible; the
@@ -14,10 +17,11 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::by_hand;
 use crate::evidence::counted::Counted;
-use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid};
+use crate::evidence::machines::{FULL, Machines, Side, allowed_cpus, needs_concurrency, pid};
 use crate::evidence::scaling::{
     FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections,
 };
+use crate::evidence::sleepers;
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{ALONE, CONNECTIONS};
 use duel_model::{Confidence, Evidence, format_duration_ns};
@@ -26,8 +30,9 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "lock.contention",
     description: "requests that are served at the same time hinder each other: with more of them, less gets done",
     signature: "throughput falls with more connections on the slow side alone; or hosts: CPU time per request \
-                grows with them though over one connection both are as fast; no segments lost",
-    at_most: "likely; possible without more CPU time",
+                grows with them though over one connection both are as fast; or it levels off, and as many of the server's \
+                threads as requests wait sleep for each other; no segments lost",
+    at_most: "likely; possible without more CPU time, and where nobody sees how busy the disks are",
     needs_machine: false,
 };
 
@@ -70,6 +75,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let Some(fall) = falls(gap, &points, many) else {
         if let Some(standing) = by_cpu_time(gap, many)? {
+            return Ok(standing);
+        }
+        if let Some(standing) = by_sleepers(gap, many)? {
             return Ok(standing);
         }
         if let Some(why) = why_not {
@@ -207,6 +215,64 @@ fn by_cpu_time(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         further: of_host.into_iter().collect(),
     };
     Ok(Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)))
+}
+
+/// A lock that one request after the other holds, or a pool of too few within the server, lets throughput level off. Whoever waits
+/// for it sleeps until another thread of the server wakes it, and the kernel tells of how many that is so. They have to be nearly all
+/// requests beyond those that are served at a time (Little's law), more than without load, and more than on the fast side.
+/// `None` where it does not show.
+fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing> {
+    let machines = match Machines::read(gap) {
+        Ok(machines) => machines,
+        Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
+        Err(_) => return Ok(None),
+    };
+    let (Some(fast_side), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
+    let asleep = |side: &Side<'_>| sleepers::for_each_other(side.demand());
+    let (Some(of_slow), Some(of_fast)) = (asleep(&machines.slow), asleep(fast_side)) else { return Ok(None) };
+    let served = |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9).filter(|served| *served > 0.0);
+    let (Some(by_slow), Some(by_fast)) =
+        (served(many.slow.rate_per_s, alone.slow_ns()), served(many.fast.rate_per_s, alone.fast_ns()))
+    else {
+        return Ok(None);
+    };
+    let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
+    let waiting = connections - by_slow.max(1.0);
+    // Of fewer than two nobody can tell a lock from a thread that hands its work to another one.
+    let is_so = waiting >= 2.0 && of_slow - of_fast.max(0.0) >= Flip::EXPLAINS * waiting;
+    let share = (by_fast / by_slow).ln() / many.log.mid;
+    if !is_so || share < Flip::NOTEWORTHY {
+        return Ok(None);
+    }
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let seen = format!(
+        "of {connections:.0} requests at a time {slow} serves {by_slow:.1}, and {of_slow:.1} more of its threads than without load sleep \
+         until another one of them wakes them; {fast} serves {by_fast:.1}, and there it is {:.1}",
+        of_fast.max(0.0)
+    );
+    // Whoever holds the lock may do so for as long as a disk takes.
+    if machines.slow.busiest_disk().is_some_and(|share| share >= Flip::NOTEWORTHY) {
+        let text = format!("{seen}; but a disk of {slow}'s machine is busy, too, and they may wait for that");
+        return Err(Standing::Undecided(gap.on_host(text, None)));
+    }
+    let (_, of_host) = by_host(gap)?;
+    let confidence = if machines.slow.busiest_disk().is_some() { Confidence::Likely } else { Confidence::Possible };
+    let told = Told {
+        summary: format!(
+            "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for \
+             a place in a pool: {seen}. That is worth about {} of the gap.",
+            percent(share)
+        ),
+        remedy: format!(
+            "A thread dump of {slow}'s server under load (`gdb -p {pid} -batch -ex 'thread apply all bt'`, `jstack {pid}`, `py-spy dump \
+             --pid {pid}`) shows where most of its threads wait: for which lock or pool, and who holds it. Hold it for a shorter time, \
+             divide it, or make the pool larger.",
+            pid = pid(gap, gap.slow)
+        ),
+        facts: vec![gap.on_host(seen, Some(by_hand::sleepers(gap, gap.slow)))],
+        further: of_host.into_iter().collect(),
+    };
+    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), confidence, told)))
 }
 
 fn remedy(gap: &Gap<'_>) -> String {

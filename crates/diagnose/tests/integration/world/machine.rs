@@ -1,7 +1,7 @@
 //! What is read of a simulated server's machine: facts, and counters around some slots of load.
 
 use super::{Server, Shown};
-use duel_model::{Facts, HostDemand, Known, Nanos, Scatter};
+use duel_model::{Facts, HostDemand, Known, Nanos, Scatter, Sleepers};
 use std::collections::BTreeMap;
 
 /// Load, and the time between the samples: some of that is silence and reading.
@@ -97,6 +97,18 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
         generator_allowed: Vec::new(),
         quiet_growth: if server.seen_in_silence { in_silence.collect() } else { BTreeMap::new() },
         quiet_ns: if server.seen_in_silence { (SILENCE_S * 1e9) as Nanos } else { 0 },
+        sleepers: sleepers(server, |(_, loaded, _)| *loaded),
+        quiet_sleepers: sleepers(server, |(.., quiet)| *quiet),
+    }
+}
+
+/// What its threads were seen to sleep in.
+fn sleepers(server: &Server, threads: fn(&(&'static str, f64, f64)) -> f64) -> Sleepers {
+    const LOOKS: u32 = 18;
+    let seen = |of: &(&'static str, f64, f64)| (of.0.to_owned(), (f64::from(LOOKS) * threads(of)).round() as u64);
+    Sleepers {
+        looks: if server.asleep.is_empty() { 0 } else { LOOKS },
+        threads: server.asleep.iter().map(seen).collect(),
     }
 }
 

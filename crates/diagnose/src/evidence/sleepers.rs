@@ -1,0 +1,93 @@
+//! What the threads of a server sleep in under load, beyond what they sleep in when there is nothing to do.
+//!
+//! The kernel tells the function in which a thread sleeps (`wchan`). Threads that wait for work sleep without load, too, so only what
+//! is more under load is about requests. Whoever waits for another thread of its program sleeps in a futex (Franke, Russell and
+//! Kirkwood, *Fuss, Futexes and Furwocks*, 2002): for a lock, a place in a pool, or work that a thread does for all.
+
+use duel_model::{HostDemand, format_figure};
+
+/// Fewer threads at a time are not worth a word.
+const LEAST_THREADS: f64 = 0.5;
+/// Most kinds of sleep that are told.
+const MOST_TOLD: usize = 3;
+
+/// What is slept for, by parts of the names of kernel functions.
+const SLEEPS: &[(&str, &[&str])] = &[
+    ("for another thread of the server", &["futex"]),
+    ("for a timer", &["nanosleep"]),
+    ("for any of several connections", &["ep_poll", "epoll", "poll_schedule", "do_poll", "do_select"]),
+    ("for what arrives at a socket", &["sk_wait", "wait_woken", "unix_stream", "inet_csk", "skb_recv", "tcp_recv"]),
+    (
+        "for a disk",
+        &["io_schedule", "folio_wait", "jbd2", "xlog", "xfs_log", "btrfs", "blk_", "bio_wait", "bit_wait_io"],
+    ),
+    ("for a pipe", &["pipe"]),
+];
+
+/// Threads of the server that sleep for another one at a time, more under load than without; `None` where that is not known.
+pub(crate) fn for_each_other(demand: &HostDemand) -> Option<f64> {
+    more_under_load(demand, |function| function.contains("futex"))
+}
+
+fn more_under_load(demand: &HostDemand, is_such: impl Fn(&str) -> bool + Copy) -> Option<f64> {
+    Some(demand.sleepers.mean(is_such)? - demand.quiet_sleepers.mean(is_such)?)
+}
+
+/// What more threads of the slow side's server sleep for under load than without, and how many of the fast side's do, the most first:
+/// `12.6 threads at a time for another thread of the server (futex_wait_queue; A: 0.1)`. `None` where that is not known of both, or
+/// there is nothing to tell.
+pub(crate) fn told(slow: &HostDemand, fast: &HostDemand, fast_name: &str) -> Option<String> {
+    let mut found: Vec<(f64, String)> = Vec::new();
+    let functions = slow.sleepers.threads.keys();
+    for function in functions {
+        let [of_slow, of_fast] = [slow, fast].map(|demand| more_under_load(demand, |name| name == function));
+        let (of_slow, of_fast) = (of_slow?, of_fast?);
+        if of_slow < LEAST_THREADS {
+            continue;
+        }
+        let of = SLEEPS.iter().find(|(_, parts)| parts.iter().any(|part| function.contains(part)));
+        let told = of.map_or("in the kernel", |(told, _)| told);
+        let (threads, others) = (format_figure(of_slow), format_figure(of_fast.max(0.0)));
+        found.push((of_slow, format!("{threads} threads at a time {told} ({function}; {fast_name}: {others})")));
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let told: Vec<String> = found.into_iter().take(MOST_TOLD).map(|(_, told)| told).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::Sleepers;
+
+    fn asleep(looks: u32, threads: &[(&str, u64)]) -> Sleepers {
+        Sleepers { looks, threads: threads.iter().map(|(function, count)| ((*function).to_owned(), *count)).collect() }
+    }
+
+    fn demand(loaded: &[(&str, u64)], quiet: &[(&str, u64)]) -> HostDemand {
+        HostDemand { sleepers: asleep(10, loaded), quiet_sleepers: asleep(5, quiet), ..HostDemand::default() }
+    }
+
+    #[test]
+    fn who_waits_for_work_does_not_wait_for_others() {
+        // A pool of 16: all wait for work without load, and six still do under load.
+        let pool = demand(&[("futex_wait_queue", 60), ("hrtimer_nanosleep", 100)], &[("futex_wait_queue", 80)]);
+        assert_eq!(for_each_other(&pool), Some(-10.0));
+        let lock = demand(&[("futex_wait_queue", 130), ("hrtimer_nanosleep", 10)], &[("wait_woken", 70)]);
+        assert_eq!(for_each_other(&lock), Some(13.0));
+        let told = told(&lock, &pool, "A").unwrap();
+        assert_eq!(
+            told,
+            "13 threads at a time for another thread of the server (futex_wait_queue; A: 0), 1 threads at a time for a timer \
+             (hrtimer_nanosleep; A: 10)"
+        );
+    }
+
+    #[test]
+    fn where_nobody_looked_nothing_is_known() {
+        let seen = demand(&[("futex_wait_queue", 130)], &[]);
+        assert_eq!(for_each_other(&HostDemand::default()), None);
+        assert_eq!(for_each_other(&HostDemand { quiet_sleepers: Sleepers::default(), ..seen.clone() }), None);
+        assert_eq!(told(&seen, &HostDemand::default(), "A"), None);
+    }
+}

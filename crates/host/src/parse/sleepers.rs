@@ -1,0 +1,65 @@
+//! What a server's threads sleep in.
+
+use duel_model::Sleepers;
+
+/// Different functions that are kept: servers sleep in a handful.
+const MOST_FUNCTIONS: usize = 64;
+/// Longest name that is taken for one: the kernel's own limit is 512, and names of that length are generated.
+const LONGEST_NAME: usize = 64;
+
+/// Reads looks, each a line `look:` and a line for each thread. Nothing was seen where no thread of any look is told: then the
+/// kernel hides them.
+pub(crate) fn sleepers(text: &str) -> Sleepers {
+    let mut seen = Sleepers::default();
+    for line in text.lines().map(str::trim) {
+        if line == "look:" {
+            seen.looks += 1;
+        } else if seen.looks > 0 && is_function(line) {
+            if let Some(threads) = seen.threads.get_mut(line) {
+                *threads += 1;
+            } else if seen.threads.len() < MOST_FUNCTIONS {
+                seen.threads.insert(line.to_owned(), 1);
+            }
+        }
+    }
+    if seen.threads.is_empty() { Sleepers::default() } else { seen }
+}
+
+/// `0` is a thread that runs, or one that may not be seen.
+fn is_function(word: &str) -> bool {
+    let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    begins && word.len() <= LONGEST_NAME && word.chars().all(is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_counted_by_what_they_sleep_in() {
+        let seen =
+            sleepers("look:\nfutex_wait_queue\nfutex_wait_queue\n0\nlook:\nhrtimer_nanosleep\nfutex_wait_queue\n0\n");
+        assert_eq!(seen.looks, 2);
+        assert_eq!(seen.mean(|function| function.contains("futex")), Some(1.5));
+        assert_eq!(seen.mean(|function| function == "hrtimer_nanosleep"), Some(0.5));
+        assert_eq!(seen.mean(|function| function == "ep_poll"), Some(0.0));
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_known() {
+        for text in ["", "look:\n0\n0\nlook:\n0\n", "duel: too many threads\n", "futex_wait_queue\n"] {
+            assert_eq!(sleepers(text), Sleepers::default(), "{text:?}");
+            assert_eq!(sleepers(text).mean(|_| true), None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_function_is_left_out() {
+        let long = "x".repeat(65);
+        let seen = sleepers(&format!("look:\nep_poll\n\x1b[2J\n{long}\nsh: 1: grep: not found\n1f\n"));
+        assert_eq!(seen.threads.keys().collect::<Vec<_>>(), ["ep_poll"]);
+        let many: String = (0..1000).map(|n| format!("look:\nf{n}\n")).collect();
+        assert_eq!(sleepers(&many).threads.len(), MOST_FUNCTIONS);
+    }
+}
