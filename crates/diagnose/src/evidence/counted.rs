@@ -3,6 +3,7 @@
 use crate::evidence::worth::share_of_log;
 use crate::gap::{Demands, View, phase_differences};
 use duel_model::HostDemand;
+use duel_stats::Ratio;
 
 /// Share of the log of the gap that goes away when the slow side spends so much less time in its phases per op.
 ///
@@ -25,6 +26,15 @@ pub(crate) fn further_cpu_ns(demands: &Demands<'_>) -> Option<f64> {
     let key = "process.cpu_ns";
     let fast_ns = demands.fast.and_then(|fast| fast.per_op(key)).unwrap_or(0.0);
     Some((demands.slow.per_op(key)? - fast_ns).max(0.0))
+}
+
+/// A counter's growth per op with its scatter. What goes on without load is taken away from it, but not from its scatter.
+pub(crate) fn per_op(demand: &HostDemand, key: &str) -> Option<Ratio> {
+    let sums = demand.scatter.counters.get(key)?;
+    let (ops, grown) = (demand.ops as f64, *demand.growth.get(key)? as f64);
+    let squares = [demand.scatter.ops_squares, sums.products, sums.squares];
+    let ratio = Ratio::of_sums(demand.scatter.slots, [ops, grown], squares)?;
+    Some(Ratio { mid: demand.per_op(key)?, ..ratio })
 }
 
 /// Time that passes while a process works is not waited for. Up to this part of it, waiting is what it consists of.

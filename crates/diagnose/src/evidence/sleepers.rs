@@ -78,8 +78,8 @@ mod tests {
         let told = told(&lock, &pool, "A").unwrap();
         assert_eq!(
             told,
-            "13 threads at a time for another thread of the server (futex_wait_queue; A: 0), 1 threads at a time for a timer \
-             (hrtimer_nanosleep; A: 10)"
+            "13.0 threads at a time for another thread of the server (futex_wait_queue; A: 0), 1.00 threads at a time for a timer \
+             (hrtimer_nanosleep; A: 10.0)"
         );
     }
 

@@ -2,6 +2,7 @@
 
 use super::Ranked;
 use super::counted::{Counted, calls_by_time};
+use crate::evidence::counted::per_op as of_machine;
 use crate::evidence::sleepers;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::HOSTS;
@@ -70,7 +71,7 @@ fn by_machines(gap: &Gap<'_>) -> Option<Vec<Ranked>> {
         .collect();
     let confidence = of_many(both.len());
     let beyond = |key: &str| -> Option<(f64, f64, Estimate)> {
-        let (of_slow, of_fast) = (ratio(slow, key)?, ratio(fast, key)?);
+        let (of_slow, of_fast) = (of_machine(slow, key)?, of_machine(fast, key)?);
         Some((of_slow.mid, of_fast.mid, of_slow.beyond(longer(slow, fast, key), of_fast, confidence)?))
     };
     let mut ranked: Vec<Ranked> = asleep(gap, slow, fast, &view).into_iter().collect();
@@ -89,15 +90,6 @@ fn by_machines(gap: &Gap<'_>) -> Option<Vec<Ranked>> {
 /// So sure of each that one of all is wrong in a twentieth of all cases (Bonferroni).
 fn of_many(counters: usize) -> f64 {
     1.0 - 0.05 / counters.max(1) as f64
-}
-
-/// A counter's growth per op with its scatter. What goes on without load is taken away from it, but not from its scatter.
-fn ratio(demand: &HostDemand, key: &str) -> Option<Ratio> {
-    let sums = demand.scatter.counters.get(key)?;
-    let (ops, grown) = (demand.ops as f64, *demand.growth.get(key)? as f64);
-    let squares = [demand.scatter.ops_squares, sums.products, sums.squares];
-    let ratio = Ratio::of_sums(demand.scatter.slots, [ops, grown], squares)?;
-    Some(Ratio { mid: demand.per_op(key)?, ..ratio })
 }
 
 /// How much more of a counter an op of the slow side may have than one of the fast side, only because it takes longer: what

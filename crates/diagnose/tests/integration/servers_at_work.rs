@@ -462,6 +462,12 @@ fn extra_hop() {
             let front = near(listening("/usr/sbin/nginx", hop_ns, 45e3, 5.0));
             let mut world = set_up(front, fast, 2e3, true, connections);
             assert_likely(&world, "net.extra-hop");
+            // What others send each other there comes in bursts.
+            let busy = Server { bursts: 30.0, ..near(listening("/usr/sbin/nginx", hop_ns, 45e3, 5.0)) };
+            assert_never(
+                &set_up(busy, near(listening("/usr/sbin/nginx", 40e3, 5e3, 2.0)), 2e3, true, connections),
+                "net.extra-hop",
+            );
             // Of a request to a slot, some of which are given up, the counts hold as much that is of no request that counts.
             (world.short_slots, world.gives_up) = (true, true);
             assert_never(&world, "net.extra-hop");

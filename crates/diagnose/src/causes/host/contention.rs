@@ -230,7 +230,8 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     let (Some(fast_side), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
     let asleep = |side: &Side<'_>| sleepers::for_each_other(side.demand());
     let (Some(of_slow), Some(of_fast)) = (asleep(&machines.slow), asleep(fast_side)) else { return Ok(None) };
-    let served = |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9).filter(|served| *served > 0.0);
+    let served =
+        |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9).filter(|served| *served > 0.0);
     let (Some(by_slow), Some(by_fast)) =
         (served(many.slow.rate_per_s, alone.slow_ns()), served(many.fast.rate_per_s, alone.fast_ns()))
     else {
@@ -255,7 +256,6 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         let text = format!("{seen}; but a disk of {slow}'s machine is busy, too, and they may wait for that");
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
-    let (_, of_host) = by_host(gap)?;
     let confidence = if machines.slow.busiest_disk().is_some() { Confidence::Likely } else { Confidence::Possible };
     let told = Told {
         summary: format!(
@@ -270,7 +270,7 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
             pid = pid(gap, gap.slow)
         ),
         facts: vec![gap.on_host(seen, Some(by_hand::sleepers(gap, gap.slow)))],
-        further: of_host.into_iter().collect(),
+        further: Vec::new(),
     };
     Ok(Some(fit_by_host(gap, &ENTRY, Some(share), confidence, told)))
 }

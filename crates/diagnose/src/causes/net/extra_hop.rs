@@ -14,6 +14,7 @@
 //! A hop on another machine that leaves no trace cannot be told.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
+use crate::evidence::counted;
 use crate::evidence::fronts::{Fronts, waits_longer};
 use crate::evidence::worth::{demands, reference, share_of_resource};
 use crate::gap::{Demands, Flip, Gap, View};
@@ -53,6 +54,9 @@ const FRONTS: [&str; 8] = ["nginx", "apache2", "httpd", "caddy", "lighttpd", "h2
 /// A request that is handed on and its answer are two segments at least, one each way; each is sent and received on the
 /// machine. What clients acknowledge apart differs from side to side by some tenths.
 const LEAST_SEGMENTS: f64 = 1.5;
+
+/// Confidence of the intervals that tell a hop from what others send: that of flips.
+const SURE: f64 = 0.995;
 
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
@@ -104,7 +108,13 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     // An answer that is handed on is received on the machine; so are acknowledgements, of which many small packets of one's
     // own bring as many segments, but hardly any bytes.
     let answer_bytes = reference.slow.bytes_in_per_op.unwrap_or(f64::INFINITY);
-    let arrives_again = further_segments >= LEAST_SEGMENTS && on_slow.bytes - on_fast.bytes >= 0.5 * answer_bytes;
+    // What others send each other on a busy machine comes in bursts, and differs from slot to slot. What is handed on does not.
+    let surely_further = |key: &str| {
+        let (of_slow, of_fast) = (counted::per_op(demands.slow, key)?, counted::per_op(demands.fast?, key)?);
+        Some(of_slow.beyond(1.0, of_fast, SURE)?.low())
+    };
+    let arrives_again = surely_further("tcp.received_segments").is_some_and(|segments| segments >= LEAST_SEGMENTS)
+        && surely_further("ip.received_bytes").is_some_and(|bytes| bytes >= 0.5 * answer_bytes);
     // Where both hand on, and one connects anew for that, connecting brings segments too, and TLS certificates with it.
     let fronts = Fronts::of(gap, demands).ok();
     let hands_on = arrives_again && !fronts.is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
@@ -191,16 +201,13 @@ struct Work {
     others_ns: f64,
     /// TCP segments received: those that processes of one machine send each other too.
     segments: f64,
-    /// Bytes in these, headers of IP included.
-    bytes: f64,
 }
 
 impl Work {
     fn of(demand: &HostDemand) -> Option<Self> {
         let server_ns = demand.per_op("process.cpu_ns")?;
         let others_ns = demand.others_cpu_per_op()?;
-        let (segments, bytes) = (demand.per_op("tcp.received_segments")?, demand.per_op("ip.received_bytes")?);
-        Some(Self { server_ns, others_ns, segments, bytes })
+        Some(Self { server_ns, others_ns, segments: demand.per_op("tcp.received_segments")? })
     }
 
     fn all_ns(&self) -> f64 {

@@ -82,7 +82,12 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
     let growth: BTreeMap<String, u64> = growth.into_iter().map(|(key, value)| (key, value.round() as u64)).collect();
     let mut scatter = Scatter::default();
     for factor in [0.97, 1.02, 1.01, 0.99, 1.03, 0.98] {
-        let of_slot = |(key, value): (&String, &u64)| (key.clone(), (*value as f64 * factor / 6.0).round() as u64);
+        let in_bursts = 1.0 + server.bursts * (factor - 1.0);
+        let of_slot = |(key, value): (&String, &u64)| {
+            let is_of_packets = key.starts_with("tcp.") || key.starts_with("ip.");
+            let factor = if is_of_packets { in_bursts } else { factor };
+            (key.clone(), (*value as f64 * factor / 6.0).round() as u64)
+        };
         scatter.add((ops / 6.0).round() as u64, &growth.iter().map(of_slot).collect());
     }
     let in_silence = server.background.iter().map(|(key, per_s)| ((*key).to_owned(), (per_s * SILENCE_S) as u64));

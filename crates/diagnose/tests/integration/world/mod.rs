@@ -127,6 +127,8 @@ pub struct Server {
     /// Counters per second that go on without load, and whether they are seen then.
     pub background: Vec<(&'static str, f64)>,
     pub seen_in_silence: bool,
+    /// How many times as much as anything else the packets on its machine differ from slot to slot.
+    pub bursts: f64,
     /// Kernel functions in which its threads sleep, and how many do under load and without; empty: nobody looked.
     pub asleep: Vec<(&'static str, f64, f64)>,
     /// The share of its ops that form a slow class, and how much longer they take; the mean of that is to be in its delay.
@@ -257,6 +259,7 @@ impl Default for Server {
             uncounted: Vec::new(),
             background: Vec::new(),
             seen_in_silence: false,
+            bursts: 1.0,
             asleep: Vec::new(),
             slow_ops: None,
             http2: 0.0,
