@@ -73,7 +73,12 @@ impl<'a> Gap<'a> {
         // Neither tells anything without the other. What cannot be afforded any more must not keep a cause waiting for it.
         let left_ns = self.case.budget_left_ns;
         let too_late = |kind: Kind| {
-            let text = "there was no time left for twins, which may confirm it or speak against it".to_owned();
+            let (stand_ins, more) = match kind.entry.is_copy {
+                true => ("private copies", "; a longer --why-budget has some"),
+                false => ("twins", ""),
+            };
+            let text =
+                format!("there was no time left for {stand_ins}, which may confirm it or speak against it{more}");
             Twins::Told(Told::nothing(self.of_twins(kind, text)))
         };
         let changed_look = match self.look(changed) {
@@ -108,8 +113,13 @@ impl<'a> Gap<'a> {
                 Told { has_no_gap, ..Told::nothing(self.of_twins(same, text)) }
             }
             Shows::Unclear => {
+                let may_be = self.known_reference().is_some_and(|reference| {
+                    same_view.log.low() < reference.log.mid && reference.log.mid < same_view.log.high()
+                });
+                let what =
+                    if may_be { "too little is known of how large that gap is" } else { "that is not the gap itself" };
                 let text = format!(
-                    "{}: {} instead of {}; that is not the gap itself, so nothing follows from twins",
+                    "{}: {} instead of {}; {what}, so nothing follows from twins",
                     same.phrase(),
                     self.tell(&same_view),
                     self.reference_ratio()

@@ -59,6 +59,8 @@ pub(crate) struct Runs {
     pub(crate) programs: PathBuf,
     /// The user and the group that it runs as.
     pub(crate) owner: (u32, u32),
+    /// CPUs that it may run on, as the kernel lists them.
+    pub(crate) cpus: Option<String>,
 }
 
 impl Local {
@@ -118,7 +120,7 @@ impl Local {
             let programs =
                 program.parent().filter(|_| is_same(&program, &self.process.path("exe"))).map(Path::to_owned);
             let programs = programs.ok_or_else(|| no("the programs of its server are not those of this machine"))?;
-            Ok(Runs { program, programs, owner: (user.uid, user.gid) })
+            Ok(Runs { program, programs, owner: (user.uid, user.gid), cpus: status.cpus.clone() })
         })
     }
 }

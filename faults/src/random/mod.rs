@@ -130,6 +130,9 @@ fn check(flags: &RandomFlags, installed: &Installed) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The same for all draws: hosts are looked at, no private twins or copies, and only causes that are proven.
+const TERMS: Terms = Terms { outside: false, suspects: false, twins: false, copies: false };
+
 fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &mut Kept) -> anyhow::Result<()> {
     let installed_names = installed.names().to_vec();
     let key = |number| Key { seed: flags.seed, number, commit: commit.to_owned(), installed: installed_names.clone() };
@@ -140,9 +143,7 @@ fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &
         done.len()
     );
     let world = World::new(Stop::on_signals()?)?;
-    // The same terms for all draws: hosts are looked at, no private twins, and only causes that are proven.
-    let terms = Terms { outside: false, suspects: false, twins: false };
-    let how = How { raw: flags.raw.clone(), seconds: 20, why_seconds: 60, terms };
+    let how = How { raw: flags.raw.clone(), seconds: 20, why_seconds: 60 };
     let duel = Duel::find(flags.duel.as_deref(), how)?;
     built::ensure_of_work_tree(&[duel.program(), &std::env::current_exe()?])?;
     for number in numbers(flags).filter(|number| !done.contains(number)) {
@@ -173,7 +174,7 @@ fn look_at(world: &World, duel: &Duel, draw: &Draw, look: &mut Looked) -> anyhow
     world.go_on()?;
     look.load_average = load_average();
     let name = format!("draw-{}-{}-{}", look.key.seed, look.key.number, look.key.commit);
-    let said = duel.look(world, &stage, &name)?;
+    let said = duel.look(world, &stage, &name, TERMS)?;
     look.file = said.file;
     match said.answer {
         Ok(document) => {

@@ -29,8 +29,10 @@ pub(crate) struct How {
     pub(crate) seconds: u32,
     /// Load time for finding the cause.
     pub(crate) why_seconds: u32,
-    pub(crate) terms: Terms,
 }
+
+/// What a copy of a database may take: many times of what the tables here have.
+const MOST_COPIED: &str = "2GB";
 
 /// What it said.
 pub(crate) struct Said {
@@ -65,12 +67,12 @@ impl Duel {
     }
 
     /// Lets it compare the twins and look for the cause. `name` is that of its document.
-    pub(crate) fn look(&self, world: &World, stage: &dyn Stage, name: &str) -> anyhow::Result<Said> {
+    pub(crate) fn look(&self, world: &World, stage: &dyn Stage, name: &str, terms: Terms) -> anyhow::Result<Said> {
         let raw = &self.how.raw;
         let (document, progress) = (raw.join(format!("{name}.json")), raw.join(format!("{name}.progress")));
         let mut child = stage
-            .duel(&self.program, self.knows_local && !self.how.terms.outside)
-            .args(self.words())
+            .duel(&self.program, self.knows_local && !terms.outside)
+            .args(self.how.words(terms))
             .command()
             .stdin(Stdio::null())
             .stdout(File::create(&document)?)
@@ -98,23 +100,24 @@ impl Duel {
             file: file_name(&document),
         })
     }
+}
 
-    /// What is the same of every kind of work.
-    fn words(&self) -> Vec<String> {
+impl How {
+    /// What is the same of every kind of work, and what is allowed.
+    fn words(&self, terms: Terms) -> Vec<String> {
         let text = |word: &str| word.to_owned();
         let mut words = vec![text("--why"), text("--json")];
         words.extend([
             text("-d"),
-            format!("{}s", self.how.seconds),
+            format!("{}s", self.seconds),
             text("--why-budget"),
-            format!("{}s", self.how.why_seconds),
+            format!("{}s", self.why_seconds),
         ]);
-        words.extend([text("--archive"), self.how.raw.join("runs.sqlite").display().to_string()]);
-        if self.how.terms.suspects {
-            words.push(text("--name-suspects"));
-        }
-        if self.how.terms.twins {
-            words.push(text("--may-start-twin"));
+        words.extend([text("--archive"), self.raw.join("runs.sqlite").display().to_string()]);
+        words.extend(terms.suspects.then(|| text("--name-suspects")));
+        words.extend(terms.twins.then(|| text("--may-start-twin")));
+        if terms.copies {
+            words.extend(["--may-copy-database", MOST_COPIED].map(text));
         }
         words
     }
@@ -161,6 +164,18 @@ fn file_name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn duel_is_told_what_it_may_do_and_nothing_else() {
+        let how = How { raw: PathBuf::from("/raw"), seconds: 10, why_seconds: 60 };
+        let plain = Terms { outside: false, suspects: false, twins: false, copies: false };
+        let always = "--why --json -d 10s --why-budget 60s --archive /raw/runs.sqlite";
+        let told = |terms: Terms| how.words(terms).join(" ");
+        assert_eq!(told(plain), always);
+        assert_eq!(told(Terms { copies: true, ..plain }), format!("{always} --may-copy-database 2GB"));
+        let all = Terms { suspects: true, twins: true, copies: true, ..plain };
+        assert_eq!(told(all), format!("{always} --name-suspects --may-start-twin --may-copy-database 2GB"));
+    }
 
     #[test]
     fn the_end_of_the_comparison_is_the_last_line_that_measures() {

@@ -115,6 +115,11 @@ impl Scored {
         self.outcome == Outcome::Unknown && self.said.iter().any(is_fault)
     }
 
+    /// Whether private copies could be made: what is then known is another question, and is counted by itself.
+    pub(super) fn had_copies(&self) -> bool {
+        self.terms.is_some_and(|terms| terms.copies)
+    }
+
     /// Whether anything is suspected.
     pub(super) fn suspects_anything(&self) -> bool {
         self.said.iter().any(|said| said.starts_with(judge::SUSPECTED))
@@ -148,7 +153,7 @@ impl Scored {
             "right": self.right.as_ref().map(|right| json!({"cause": right.cause, "confidence": right.confidence})),
             "wrongly_blamed": self.wrongly_blamed, "wrongly_ruled_out": self.wrongly_ruled_out, "seconds": self.seconds, "file": self.file, "remark": self.remark,
             "outside": self.terms.map(|terms| terms.outside), "suspects": self.terms.map(|terms| terms.suspects),
-            "twins": self.terms.map(|terms| terms.twins),
+            "twins": self.terms.map(|terms| terms.twins), "copies": self.terms.map(|terms| terms.copies),
             "commit": self.commit, "date": self.date,
         })
     }
@@ -165,10 +170,12 @@ impl Scored {
                 confidence: right["confidence"].as_str().map(str::to_owned),
             })
         };
-        // Results from before there was `--twins` are without.
-        let twins = value["twins"].as_bool().unwrap_or(false);
-        let terms =
-            || Some(Terms { outside: value["outside"].as_bool()?, suspects: value["suspects"].as_bool()?, twins });
+        // Results from before there was `--twins`, or `--copies`, are without.
+        let later = |name: &str| value[name].as_bool().unwrap_or(false);
+        let terms = || {
+            let (outside, suspects) = (value["outside"].as_bool()?, value["suspects"].as_bool()?);
+            Some(Terms { outside, suspects, twins: later("twins"), copies: later("copies") })
+        };
         Some(Scored {
             case: text("case")?,
             kind: text("kind").unwrap_or_else(|| "web".to_owned()),
@@ -246,9 +253,11 @@ fn latest_of_each(all: Vec<Scored>) -> Vec<Scored> {
     results
 }
 
-/// The latest of a case and round counts.
+/// The latest of a case and round counts; with private copies it is one of its own.
 fn take(results: &mut Vec<Scored>, result: Scored) {
-    results.retain(|old| (&old.case, old.round) != (&result.case, result.round));
+    let is_same =
+        |old: &Scored| (&old.case, old.round, old.had_copies()) == (&result.case, result.round, result.had_copies());
+    results.retain(|old| !is_same(old));
     results.push(result);
 }
 
@@ -266,7 +275,7 @@ mod tests {
         good.right = Some(Right { cause: "cpu.quota".to_owned(), confidence: Some("likely".to_owned()) });
         good.wrongly_blamed = Some(vec!["net.loss on B".to_owned()]);
         good.wrongly_ruled_out = Some(vec!["cpu.quota".to_owned()]);
-        good.terms = Some(Terms { outside: true, suspects: false, twins: true });
+        good.terms = Some(Terms { outside: false, suspects: false, twins: true, copies: true });
         let failed = Scored::new(&cases[1], 1, "B");
         let mut kept = Kept::open(path.clone(), false).unwrap();
         kept.add(good.clone()).unwrap();
@@ -284,6 +293,32 @@ mod tests {
         assert_eq!(Kept::open(path.clone(), true).unwrap().results(), [good, again]);
         std::fs::remove_file(path).unwrap();
     }
+
+    #[test]
+    fn a_result_with_copies_stands_beside_the_one_without() {
+        let case = &crate::injections::cases()[0];
+        let of = |copies: bool, outcome: Outcome| {
+            let terms = Some(Terms { outside: false, suspects: false, twins: false, copies });
+            Scored { outcome, terms, ..Scored::new(case, 1, "A") }
+        };
+        let all = [of(false, Outcome::Unknown), of(true, Outcome::Unknown), of(true, Outcome::First)];
+        assert_eq!(latest_of_each(all.to_vec()), [of(false, Outcome::Unknown), of(true, Outcome::First)]);
+    }
+
+    #[test]
+    fn a_result_from_before_there_were_copies_is_without() {
+        let line = of_sql().json().to_string().replace(r#""copies":false,"#, "");
+        assert!(!line.contains("copies"), "{line}");
+        assert_eq!(Scored::parse(&line), Some(of_sql()));
+    }
+
+    fn of_sql() -> Scored {
+        let cases = crate::injections::cases();
+        let case = cases.iter().find(|case| case.trial.kind() == "sql").unwrap();
+        let terms = Some(Terms { outside: false, suspects: false, twins: false, copies: false });
+        Scored { terms, ..Scored::new(case, 1, "A") }
+    }
+
     /// As the bench of commit f38a11d wrote it.
     const OLD: &str = r#"{"call":"slower","case":"cpu.slower/nginx-https-500k-c2-kept/1of2ms","cause":"cpu.slower","commit":"f38a11d","date":"2026-11-21 11:50 UTC","faulty":"B","file":"x.json","needs_host":false,"outcome":"first","remark":"","round":1,"said":["cpu.quota on B","net.loss on B"],"seconds":12.0,"setup":"nginx-https-500k-c2-kept","strength":"1of2ms","verified":"periods throttled: 2000 against 0"}"#;
 

@@ -55,6 +55,9 @@ pub(crate) struct ScoreFlags {
     /// Let duel start private twins of the servers: shows what they confirm
     #[arg(long, conflicts_with = "outside")]
     twins: bool,
+    /// Let duel make private copies of the databases, as its own leads ask for: shows what they confirm
+    #[arg(long, conflicts_with = "outside")]
+    copies: bool,
     /// Load time of the comparison, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u32,
@@ -72,7 +75,7 @@ pub(crate) fn score(flags: &ScoreFlags) -> anyhow::Result<()> {
     let mut kept =
         Kept::open(flags.resume.clone().unwrap_or_else(|| flags.raw.join("results.jsonl")), flags.resume.is_some())?;
     if !flags.table_only {
-        Terms::of(flags).ensure_same(kept.results())?;
+        terms::ensure_same(flags, kept.results())?;
     }
     let measured = if flags.table_only { Ok(()) } else { measure(flags, &cases, &mut kept) };
     // Also after an interruption: what was measured is shown.
@@ -90,11 +93,10 @@ pub(crate) fn rewrite(out: &Path, results: &Path, draws: &str) -> anyhow::Result
 
 fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Result<()> {
     let world = World::new(Stop::on_signals()?)?;
-    let how =
-        How { raw: flags.raw.clone(), seconds: flags.seconds, why_seconds: flags.why_seconds, terms: Terms::of(flags) };
+    let how = How { raw: flags.raw.clone(), seconds: flags.seconds, why_seconds: flags.why_seconds };
     let duel = Duel::find(flags.duel.as_deref(), how)?;
     let possible: Vec<&Case> = cases.iter().filter(|case| case.unavailable.is_none()).collect();
-    let (commit, terms) = (stamp::commit(), Some(Terms::of(flags)));
+    let commit = stamp::commit();
     let total = possible.len() * flags.rounds as usize;
     let mut number = 0;
     for round in 1..=flags.rounds {
@@ -103,8 +105,9 @@ fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Resul
             if kept.has(&case.id, round) {
                 continue;
             }
-            let result =
-                Scored { terms, commit: commit.clone(), date: stamp::date(), ..one(&world, &duel, case, round)? };
+            let terms = Terms::of(flags, case.trial.kind());
+            let result = one(&world, &duel, case, round, terms)?;
+            let result = Scored { terms: Some(terms), commit: commit.clone(), date: stamp::date(), ..result };
             println!("{number}/{total} {} {}", case.id, result.line());
             kept.add(result)?;
         }
@@ -113,10 +116,10 @@ fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Resul
 }
 
 /// One case in one round. What goes wrong is a result, too; only an interruption ends all.
-fn one(world: &World, duel: &Duel, case: &Case, round: u32) -> anyhow::Result<Scored> {
+fn one(world: &World, duel: &Duel, case: &Case, round: u32, terms: Terms) -> anyhow::Result<Scored> {
     let faulty_place = faulty_place(&case.id, round);
     let mut result = Scored::new(case, round, faulty_place.target_name());
-    match try_one(world, duel, case, &mut result, faulty_place) {
+    match try_one(world, duel, case, &mut result, faulty_place, terms) {
         Ok(()) => {}
         Err(error) if error.is::<Interrupted>() => return Err(error),
         Err(error) => {
@@ -127,7 +130,14 @@ fn one(world: &World, duel: &Duel, case: &Case, round: u32) -> anyhow::Result<Sc
     Ok(result)
 }
 
-fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_place: Place) -> anyhow::Result<()> {
+fn try_one(
+    world: &World,
+    duel: &Duel,
+    case: &Case,
+    result: &mut Scored,
+    faulty_place: Place,
+    terms: Terms,
+) -> anyhow::Result<()> {
     let stage = case.trial.start(world, faulty_place, duel.program())?;
     let bite = stage.verify()?;
     result.verified = bite.figures;
@@ -136,7 +146,7 @@ fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_
         return Ok(());
     }
     world.go_on()?;
-    let said = duel.look(world, &*stage, &document_name(case, result.round))?;
+    let said = duel.look(world, &*stage, &document_name(case, result.round), terms)?;
     result.file = said.file;
     match said.answer {
         Ok(document) => {

@@ -3,6 +3,7 @@
 use super::judge::Outcome;
 use super::keep::Scored;
 use super::stamp;
+use super::terms::Terms;
 use super::totals::{self, share};
 use crate::case::Case;
 use anyhow::Context;
@@ -44,7 +45,7 @@ fn measured(results: &[Scored]) -> String {
 fn terms(results: &[Scored]) -> String {
     let told = groups(results, |result| match result.terms {
         Some(terms) => terms.sentence(),
-        None => "An older bench has not kept whether `--outside`, `--suspects` and `--twins` were used.".to_owned(),
+        None => Terms::not_kept(),
     });
     match &told[..] {
         [(sentence, _)] => sentence.clone(),
@@ -73,7 +74,7 @@ fn page(cases: &[Case], results: &[Scored], draws: &str, header: &Header) -> Str
              too (`?`: not known of any result). *Suspected*: duel did not know, and told the fault as a cause that fits and may not be \
              named yet; these are among *unknown*. Of equals, and of faults that have no name in their kind of work (`nameless`), *first* means \
              that nothing was blamed.\n\n";
-    for (kind, of_kind) in groups(results, |result| result.kind.clone()) {
+    for (kind, of_kind) in groups(results, kind_and_copies) {
         let of_kind: Vec<Scored> = of_kind.into_iter().cloned().collect();
         text += &totals::totals(&kind, &of_kind);
     }
@@ -119,11 +120,17 @@ fn by_cause(results: &[Scored]) -> String {
     text + "\n"
 }
 
+/// What is counted together: a kind of work, and of databases whether private copies could be made.
+fn kind_and_copies(result: &Scored) -> String {
+    let copies = if result.had_copies() { ", with private copies (`--copies`)" } else { "" };
+    format!("{}{copies}", result.kind)
+}
+
 /// The cause, and the kind of work where that is not the web: causes of several kinds have one name.
 fn with_kind(result: &Scored) -> String {
     match &*result.kind {
         "web" => format!("`{}`", result.cause),
-        kind => format!("`{}` of {kind}", result.cause),
+        _ => format!("`{}` of {}", result.cause, kind_and_copies(result)),
     }
 }
 
@@ -134,7 +141,7 @@ fn by_case(results: &[Scored]) -> String {
                     | cause | set-up | strength | first | besides | among three | unknown | wrong | ruled out | seconds | verified effect | \
                     what was said otherwise |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
-    for (_, of_case) in groups(results, |result| result.case.clone()) {
+    for (_, of_case) in groups(results, |result| format!("{} {}", result.case, result.had_copies())) {
         let Some(example) = of_case.first() else { continue };
         let counts = Counts::of(&of_case);
         let otherwise: Vec<String> = of_case.iter().filter_map(|result| otherwise(result)).collect();
@@ -294,7 +301,6 @@ pub(crate) fn cell(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::score::judge::Right;
-    use crate::score::terms::Terms;
 
     fn result(case: &Case, round: u32, outcome: Outcome) -> Scored {
         Scored { outcome, seconds: Some(f64::from(round)), ..Scored::new(case, round, "B") }
@@ -312,7 +318,7 @@ mod tests {
         let first = |case: &Case, round: u32, name: &str, besides: &[&str]| Scored {
             right: Some(Right { cause: name.to_owned(), confidence: Some("likely".to_owned()) }),
             wrongly_blamed: Some(besides.iter().map(|&blamed| blamed.to_owned()).collect()),
-            terms: Some(Terms { outside: false, suspects: true, twins: false }),
+            terms: Some(Terms { outside: false, suspects: true, twins: false, copies: false }),
             ..result(case, round, Outcome::First)
         };
         let mut results = vec![
@@ -336,6 +342,25 @@ mod tests {
     }
 
     #[test]
+    fn what_copies_make_known_is_counted_by_itself() {
+        let cases = crate::injections::cases();
+        let pool = cases.iter().find(|case| case.truth == ["db.small-buffer-pool"]).unwrap();
+        let of = |copies: bool, outcome: Outcome| Scored {
+            terms: Some(Terms { outside: false, suspects: false, twins: false, copies }),
+            ..result(pool, 1, outcome)
+        };
+        let page = page_of(&cases, &[of(false, Outcome::Unknown), of(true, Outcome::First)]);
+        let totals = |of: &str| page.split("### Totals of ").find(|part| part.starts_with(&format!("{of}\n"))).unwrap();
+        assert!(totals("sql").contains("| right cause first | 0/1 |"), "{page}");
+        assert!(totals("sql, with private copies (`--copies`)").contains("| right cause first | 1/1 |"), "{page}");
+        assert!(page.contains("| `db.small-buffer-pool` of sql | 0 |"), "{page}");
+        assert!(page.contains("| `db.small-buffer-pool` of sql, with private copies (`--copies`) | 1 |"), "{page}");
+        let rows = page.lines().filter(|line| line.contains(&format!("| {} | {} |", pool.setup, pool.strength)));
+        assert_eq!(rows.count(), 2, "{page}");
+        assert!(page.contains("1 results: duel was allowed") && page.contains("made private copies of the databases"));
+    }
+
+    #[test]
     fn the_page_counts_what_there_is_and_leaves_nothing_out() {
         let cases = crate::injections::cases();
         let key = cases.iter().find(|case| case.truth == ["tls.large-key"]).unwrap();
@@ -354,7 +379,7 @@ mod tests {
         assert!(page.contains("| wrong | 1/3 |"));
         assert!(page.contains("equals: nothing blamed | 1/1 |"));
         assert!(page.contains("| `tls.large-key` | 1 | ? | 0 | 1 | 0 | 1 | 1, 2 ? | 0 | 1 |"));
-        assert!(page.contains("has not kept whether `--outside`"));
+        assert!(page.contains("has not kept which of `--outside`, "));
         assert!(page.contains("cpu.slower on B, a/b, ruled out tls.large-key (B is faulty"));
         for case in cases.iter().filter(|case| case.unavailable.is_some()) {
             assert!(page.contains(&format!("* `{}`, {}", case.cause(), case.setup)));

@@ -2,6 +2,8 @@
 
 use super::ScoreFlags;
 use super::keep::Scored;
+use crate::kinds::Kind;
+use crate::kinds::sql::Sql;
 
 /// What duel was allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,18 +14,25 @@ pub(crate) struct Terms {
     pub(crate) suspects: bool,
     /// To start private twins of the servers.
     pub(crate) twins: bool,
+    /// To make private copies of the databases; of other kinds of work there are none to be allowed.
+    pub(crate) copies: bool,
 }
 
+/// All flags of these.
+const FLAGS: &str = "`--outside`, `--suspects`, `--twins`, `--copies`";
+
 impl Terms {
-    pub(super) fn of(flags: &ScoreFlags) -> Terms {
-        Terms { outside: flags.outside, suspects: flags.suspects, twins: flags.twins }
+    /// Those of a case of this kind of work.
+    pub(super) fn of(flags: &ScoreFlags, kind: &str) -> Terms {
+        let copies = flags.copies && kind == Sql::NAME;
+        Terms { outside: flags.outside, suspects: flags.suspects, twins: flags.twins, copies }
     }
 
     /// As flags.
     fn flags(self) -> String {
-        let all = [(self.outside, "`--outside`"), (self.suspects, "`--suspects`"), (self.twins, "`--twins`")];
-        let given: Vec<&str> = all.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| *flag).collect();
-        if given.is_empty() { "none of `--outside`, `--suspects`, `--twins`".to_owned() } else { given.join(" and ") }
+        let all = [self.outside, self.suspects, self.twins, self.copies].into_iter().zip(FLAGS.split(", "));
+        let given: Vec<&str> = all.filter(|(is_given, _)| *is_given).map(|(_, flag)| flag).collect();
+        if given.is_empty() { format!("none of {FLAGS}") } else { given.join(" and ") }
     }
 
     /// As a sentence for the table.
@@ -39,46 +48,103 @@ impl Terms {
             "named causes only that are proven"
         };
         let twins = if self.twins { ", started private twins of the servers" } else { "" };
-        format!("{looked}{twins}, and {named} ({}).", self.flags())
+        let copies = if self.copies { ", made private copies of the databases" } else { "" };
+        format!("{looked}{twins}{copies}, and {named} ({}).", self.flags())
     }
 
-    /// Refuses to go on from results of other terms, or of terms that nobody knows.
-    pub(super) fn ensure_same(self, results: &[Scored]) -> anyhow::Result<()> {
-        for result in results {
-            match result.terms {
-                Some(terms) if terms == self => {}
-                Some(terms) => anyhow::bail!(
-                    "the results to go on from were measured with {}, and this score is to be with {}: use the same flags, or \
-                     start anew without --resume",
-                    terms.flags(),
-                    self.flags()
-                ),
-                None => anyhow::bail!(
-                    "some of the results to go on from do not tell whether `--outside`, `--suspects` and `--twins` were used, for an \
-                     older bench has measured them: start anew without --resume, or show them with --table-only"
-                ),
-            }
-        }
-        Ok(())
+    /// The sentence where nobody knows.
+    pub(super) fn not_kept() -> String {
+        format!("An older bench has not kept which of {FLAGS} were used.")
     }
+}
+
+/// Refuses to go on from results of other terms than these flags are, or of terms that nobody knows.
+pub(super) fn ensure_same(flags: &ScoreFlags, results: &[Scored]) -> anyhow::Result<()> {
+    for result in results {
+        let wanted = Terms::of(flags, &result.kind);
+        match result.terms {
+            Some(terms) if terms == wanted => {}
+            Some(terms) => anyhow::bail!(
+                "the results to go on from ({}) were measured with {}, and this score is to be with {}: use the same flags, or \
+                 start anew without --resume",
+                result.case,
+                terms.flags(),
+                wanted.flags()
+            ),
+            None => anyhow::bail!(
+                "some of the results to go on from do not tell which of {FLAGS} were used, for an older bench has measured them: start \
+                 anew without --resume, or show them with --table-only"
+            ),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        flags: ScoreFlags,
+    }
+
+    fn flags(words: &[&str]) -> ScoreFlags {
+        Words::parse_from(["faults"].iter().chain(words)).flags
+    }
+
+    const PLAIN: Terms = Terms { outside: false, suspects: false, twins: false, copies: false };
+
+    /// A result of a case of this kind.
+    fn of(kind: &str, terms: Option<Terms>) -> Scored {
+        let cases = crate::injections::cases();
+        let case = cases.iter().find(|case| case.trial.kind() == kind).unwrap();
+        Scored { terms, ..Scored::new(case, 1, "A") }
+    }
 
     #[test]
     fn results_of_other_terms_are_not_added_to() {
-        let plain = Terms { outside: false, suspects: false, twins: false };
-        let outside = Terms { outside: true, ..plain };
-        let case = &crate::injections::cases()[0];
-        let of = |terms: Option<Terms>| Scored { terms, ..Scored::new(case, 1, "A") };
-        assert!(plain.ensure_same(&[]).is_ok());
-        assert!(plain.ensure_same(&[of(Some(plain)), of(Some(plain))]).is_ok());
-        let refused = |results: &[Scored]| plain.ensure_same(results).unwrap_err().to_string();
-        let other = refused(&[of(Some(plain)), of(Some(outside))]);
+        let plain = flags(&[]);
+        let outside = Terms { outside: true, ..PLAIN };
+        assert!(ensure_same(&plain, &[]).is_ok());
+        assert!(ensure_same(&plain, &[of("web", Some(PLAIN)), of("sql", Some(PLAIN))]).is_ok());
+        let refused = |results: &[Scored]| ensure_same(&plain, results).unwrap_err().to_string();
+        let other = refused(&[of("web", Some(PLAIN)), of("web", Some(outside))]);
         assert!(other.contains("measured with `--outside`, and this score is to be with none of"), "{other}");
-        assert!(plain.ensure_same(&[of(Some(Terms { suspects: true, ..plain }))]).is_err());
-        assert!(refused(&[of(None)]).contains("older bench"));
+        assert!(ensure_same(&plain, &[of("web", Some(Terms { suspects: true, ..PLAIN }))]).is_err());
+        assert!(refused(&[of("web", None)]).contains("older bench"));
+        let copied = refused(&[of("sql", Some(Terms { copies: true, ..PLAIN }))]);
+        assert!(copied.contains("(none/sql-") && copied.contains("measured with `--copies`"), "{copied}");
+    }
+
+    #[test]
+    fn copies_are_allowed_of_databases_alone() {
+        let copies = flags(&["--copies"]);
+        assert_eq!(Terms::of(&copies, "sql"), Terms { copies: true, ..PLAIN });
+        assert_eq!(["web", "net", "disk"].map(|kind| Terms::of(&copies, kind)), [PLAIN; 3]);
+        // So results of all kinds can be gone on from, and those of databases with copies only.
+        let copied = of("sql", Some(Terms { copies: true, ..PLAIN }));
+        assert!(ensure_same(&copies, &[of("web", Some(PLAIN)), copied]).is_ok());
+        let without = ensure_same(&copies, &[of("sql", Some(PLAIN))]).unwrap_err().to_string();
+        assert!(without.contains("measured with none of") && without.contains("is to be with `--copies`"), "{without}");
+        assert!(
+            Words::try_parse_from(["faults", "--copies", "--outside"]).is_err(),
+            "copies stand on the servers' host"
+        );
+    }
+
+    #[test]
+    fn what_was_allowed_is_told() {
+        let told = Terms { copies: true, twins: true, ..PLAIN }.sentence();
+        assert!(
+            told.contains(
+                "as far as it can, started private twins of the servers, made private copies of the databases, and"
+            ),
+            "{told}"
+        );
+        assert!(told.ends_with("(`--twins` and `--copies`)."), "{told}");
+        assert!(PLAIN.sentence().ends_with("(none of `--outside`, `--suspects`, `--twins`, `--copies`)."));
     }
 }

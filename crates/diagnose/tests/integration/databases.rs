@@ -145,6 +145,8 @@ struct World {
     plan: Plan,
     servers: [Server; 2],
     half: f64,
+    /// Load time for finding the cause.
+    budget_ns: u64,
     /// Bytes that a copy may have.
     most_copied_bytes: Option<u64>,
     /// What stands in the place of the slow server, before its setting is changed; `None`: no copy can be made.
@@ -170,7 +172,7 @@ fn world(fast: Server, slow: Server, connections: u32, settings: &[(&'static str
         compare: ComparePlan::default(),
         factors: Vec::new(),
     };
-    World { plan, servers: [fast, slow], half: 0.03, most_copied_bytes: None, copy: None }
+    World { plan, servers: [fast, slow], half: 0.03, budget_ns: 120 * SECOND_NS, most_copied_bytes: None, copy: None }
 }
 
 impl World {
@@ -238,7 +240,7 @@ impl World {
             let case = Case {
                 most_copied_bytes: self.most_copied_bytes,
                 outcomes: &outcomes,
-                budget_left_ns: (120 * SECOND_NS).saturating_sub(outcomes.len() as u64 * 6 * SECOND_NS),
+                budget_left_ns: self.budget_ns.saturating_sub(outcomes.len() as u64 * 6 * SECOND_NS),
                 ..Case::of(&self.plan, &verdict, &first_contact, &comparison)
             };
             match next(&case) {

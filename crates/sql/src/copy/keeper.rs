@@ -33,6 +33,8 @@ pub(super) struct Order<'a> {
     pub(super) folder: &'a Path,
     /// The server's own user and group.
     pub(super) owner: (u32, u32),
+    /// CPUs that its server may run on, as the kernel lists them. On those of duel it would be held up by duel, or be quicker than its server.
+    pub(super) cpus: Option<&'a str>,
     /// How its system's copies are made.
     pub(super) making: &'a Making,
     pub(super) password: &'a str,
@@ -72,6 +74,9 @@ impl Keeper {
         // A session of its own comes first, and then the server's user, whose processes could take hold of it in between: whoever has a
         // terminal can type into it, and Ctrl-C there is for duel.
         let mut command = Command::new("setsid");
+        if let Some(cpus) = order.cpus {
+            command.args(["taskset", "-c", cpus]);
+        }
         // Whether its server could gain rights by setuid programs is not asked.
         if is_for_root_alone(order.folder.parent().unwrap_or(order.folder)) {
             let owner = format!("{}:{}", order.owner.0, order.owner.1);
@@ -295,6 +300,11 @@ mod tests {
 
     /// A copy in this folder whose server does this.
     fn keeper_of(copy: &Path, server: &str) -> Keeper {
+        keeper_on(copy, server, None)
+    }
+
+    /// The same where the server may run on these CPUs.
+    fn keeper_on(copy: &Path, server: &str, cpus: Option<&str>) -> Keeper {
         let programs = copy.parent().unwrap().join("bin");
         fs::create_dir(&programs).unwrap();
         for (name, script) in [
@@ -313,6 +323,7 @@ mod tests {
         let order = Order {
             folder: copy,
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            cpus,
             making: &making,
             password: "",
             settings: &[],
@@ -328,6 +339,24 @@ mod tests {
         while !is_so() {
             assert!(Instant::now() < deadline, "{what}");
             thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_copy_runs_on_the_cpus_of_its_server() {
+        let cpus_in = |status: &[u8]| duel_process::Status::parse(status).cpus.unwrap();
+        let ours = cpus_in(&fs::read("/proc/self/status").unwrap());
+        let one = ours.split([',', '-']).next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy");
+        let server = "cp /proc/self/status \"${2%/data}/new\"; mv \"${2%/data}/new\" \"${2%/data}/status\"; \
+                      exec env --default-signal=QUIT sleep 60";
+        for cpus in [one, &ours] {
+            let keeper = keeper_on(&copy, server, Some(cpus));
+            wait_until("its server runs", || copy.join("status").exists());
+            assert_eq!(cpus_in(&fs::read(copy.join("status")).unwrap()), cpus);
+            drop(keeper);
+            fs::remove_dir_all(folder.path().join("bin")).unwrap();
         }
     }
 

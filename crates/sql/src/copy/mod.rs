@@ -199,6 +199,7 @@ pub(crate) fn copy(
     let order = Order {
         folder: &source.folder,
         owner: source.runs.owner,
+        cpus: source.runs.cpus.as_deref(),
         making: &making,
         password: password.as_deref().unwrap_or_default(),
         settings: &lines,

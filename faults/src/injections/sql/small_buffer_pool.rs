@@ -6,9 +6,8 @@ const INJECTION: Injection<Sql> = Injection::new("db.small-buffer-pool", slower)
 
 pub(super) fn cases() -> Vec<Case> {
     let on_disk = |setup: Setup<Sql>| {
-        let volume = VolumePlan::of("ext4", 512);
         setup.with("ext4", |twin| {
-            twin.volume = Some(volume);
+            twin.volume = Some(volume());
             twin.settings.extend([("innodb-buffer-pool-size", "128M"), ("innodb-flush-method", "O_DIRECT")]);
         })
     };
@@ -16,7 +15,7 @@ pub(super) fn cases() -> Vec<Case> {
     // What PostgreSQL reads again, the system has in its own memory, and hardly anybody notices. What it has to write to make room, it waits for.
     let written = |setup: Setup<Sql>| {
         without_waits(setup).with("writes-wait", |twin| {
-            twin.volume = Some(VolumePlan { mount: "sync", ..VolumePlan::of("ext4", 512) });
+            twin.volume = Some(VolumePlan { mount: "sync", ..volume() });
         })
     };
     let select = |system| Setup::rows(system, 100_000, "point-select");

@@ -16,7 +16,7 @@ pub(super) fn cases() -> Vec<Case> {
     let on_slow_disk = |setup: Setup<Sql>| {
         setup.with("writes-wait", |twin| {
             collected(twin);
-            twin.volume = Some(VolumePlan { mount: "sync", ..VolumePlan::of("ext4", 512) });
+            twin.volume = Some(VolumePlan { mount: "sync", ..volume() });
         })
     };
     let several = |setup: Setup<Sql>| {

@@ -14,9 +14,9 @@ impl SqlArena {
     /// happens on this machine only adds.
     pub(crate) fn statement_us(&self, connections: u32) -> anyhow::Result<(f64, f64)> {
         let (mut healthy, mut faulty) = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..3 {
-            healthy = healthy.min(self.time_us(&self.healthy, connections)?);
-            faulty = faulty.min(self.time_us(&self.faulty, connections)?);
+        for turn in 0..3 {
+            healthy = healthy.min(self.time_us(&self.healthy, connections, turn)?);
+            faulty = faulty.min(self.time_us(&self.faulty, connections, turn)?);
         }
         Ok((healthy, faulty))
     }
@@ -24,7 +24,7 @@ impl SqlArena {
     /// How both go about a statement of the load, healthy and faulty, as they tell it themselves.
     pub(crate) fn plans(&self) -> anyhow::Result<(String, String)> {
         let plan = |server: &Server| {
-            let statement = text(&self.load, server.rows(), 1);
+            let statement = text(&self.load, 1, Draws::new(server.rows(), 0, 0));
             let (explain, shape): (_, fn(&str) -> Vec<String>) = match server.system() {
                 System::Postgres => ("EXPLAIN (COSTS OFF)", scans),
                 System::MariaDb => ("EXPLAIN", ways),
@@ -39,21 +39,24 @@ impl SqlArena {
         Ok((plan(&self.healthy)?, plan(&self.faulty)?))
     }
 
-    fn time_us(&self, server: &Server, connections: u32) -> anyhow::Result<f64> {
+    fn time_us(&self, server: &Server, connections: u32, turn: u32) -> anyhow::Result<f64> {
         let statements: u32 = if self.load.reconnects { 200 } else { 2_000 };
         let file = server.folder().join("statements.sql");
-        let mut statements_text = text(&self.load, server.rows(), statements);
-        if self.load.reconnects {
-            // By the client itself: starting one takes longer than a connection does.
-            let again = match server.system() {
-                System::Postgres => "\\connect",
-                System::MariaDb => "connect",
-            };
-            statements_text = statements_text.lines().map(|line| format!("{again}\n{line}\n")).collect();
+        for client in 1..=connections {
+            let draws = Draws::new(server.rows(), turn, client);
+            let mut text = text(&self.load, statements, draws);
+            if self.load.reconnects {
+                // By the client itself: starting one takes longer than a connection does.
+                let again = match server.system() {
+                    System::Postgres => "\\connect",
+                    System::MariaDb => "connect",
+                };
+                text = text.lines().map(|line| format!("{again}\n{line}\n")).collect();
+            }
+            std::fs::write(format!("{}.{client}", file.display()), text)?;
         }
-        std::fs::write(&file, statements_text)?;
-        // So many clients at a time; each executes the whole file.
-        let script = "for client in $(seq $1); do \"${@:3}\" <\"$2\" >/dev/null & clients=\"$clients $!\"; done; \
+        // So many clients at a time; each executes a file of its own.
+        let script = "for client in $(seq $1); do \"${@:3}\" <\"$2.$client\" >/dev/null & clients=\"$clients $!\"; done; \
                       for client in $clients; do wait $client || exit 1; done";
         let words = ["-c", script, "bash", &connections.to_string()];
         self.stop.go_on()?;
@@ -85,15 +88,32 @@ fn ways(told: &str) -> Vec<String> {
 const RANDOM: usize = 10;
 const RANDOM_RANGE: u64 = 5;
 
-/// So many statements of the load, on rows that are drawn alike for both.
-fn text(load: &Transactions, rows: u32, statements: u32) -> String {
+/// Rows, drawn alike for both servers and otherwise in each turn and by each client.
+struct Draws {
+    rows: u32,
+    state: u64,
+    /// What is written: nobody else has, in this turn or before. A row that has it already is not written by MariaDB, nor waited for.
+    value: String,
+}
+
+impl Draws {
+    fn new(rows: u32, turn: u32, client: u32) -> Draws {
+        let state = u64::from(turn) << 32 | u64::from(client);
+        Draws { rows, state, value: format!("{turn} {client}") }
+    }
+
+    fn row(&mut self) -> u64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        1 + (self.state >> 33) % u64::from(self.rows)
+    }
+}
+
+/// So many statements of the load.
+fn text(load: &Transactions, statements: u32, mut draws: Draws) -> String {
     let mut text = String::new();
-    let mut state = 1_u64;
-    let mut draw = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        1 + (state >> 33) % u64::from(rows)
-    };
-    for _ in 0..statements {
+    let value = draws.value.clone();
+    let mut draw = || draws.row();
+    for number in 0..statements {
         let row = draw();
         let last = row + u64::from(load.range) - 1;
         let mut several = |one: fn(u64) -> String, between: &str| {
@@ -110,7 +130,7 @@ fn text(load: &Transactions, rows: u32, statements: u32) -> String {
                 writeln!(text, "SELECT count(k) FROM sbtest1 WHERE {ranges};")
             }
             "update-index" => writeln!(text, "UPDATE sbtest1 SET k=k+1 WHERE id={row};"),
-            "update-non-index" => writeln!(text, "UPDATE sbtest1 SET c='{row}' WHERE id={row};"),
+            "update-non-index" => writeln!(text, "UPDATE sbtest1 SET c='{value} {number}' WHERE id={row};"),
             "read-only" => {
                 writeln!(text, "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN {row} AND {last} ORDER BY c;")
             }
@@ -127,7 +147,7 @@ mod tests {
     #[test]
     fn statements_are_those_of_the_load_on_rows_that_exist() {
         let load = Transactions { op: "update-index", connections: 1, range: 100, reconnects: false, keys: "uniform" };
-        let text = text(&load, 10, 500);
+        let text = text(&load, 500, Draws::new(10, 0, 0));
         assert_eq!(text.lines().count(), 500);
         let rows = text.lines().map(|line| line.rsplit_once("id=").unwrap().1.trim_end_matches(';'));
         let rows: Vec<u32> = rows.map(|row| row.parse().unwrap()).collect();
@@ -135,10 +155,29 @@ mod tests {
     }
 
     #[test]
+    fn each_update_writes_what_no_client_has_written_before() {
+        let op = "update-non-index";
+        let load = Transactions { op, connections: 2, range: 100, reconnects: false, keys: "uniform" };
+        let all: Vec<String> = [(0, 1), (0, 2), (1, 1), (1, 2)]
+            .into_iter()
+            .flat_map(|(turn, client)| {
+                let text = text(&load, 50, Draws::new(10, turn, client));
+                text.lines().map(str::to_owned).collect::<Vec<_>>()
+            })
+            .collect();
+        let values: std::collections::BTreeSet<&str> =
+            all.iter().map(|line| line.split_once(" WHERE ").unwrap().0).collect();
+        assert_eq!((all.len(), values.len()), (200, 200), "{all:?}");
+        // Nor do they come by the same rows in the same order.
+        let rows = |from: usize| all[from..from + 50].iter().map(|line| line.rsplit_once("id=").unwrap().1);
+        assert!(!rows(0).eq(rows(50)) && !rows(0).eq(rows(100)));
+    }
+
+    #[test]
     fn points_and_ranges_are_as_many_as_those_of_duel() {
         let of = |op| {
             let load = Transactions { op, connections: 1, range: 100, reconnects: false, keys: "uniform" };
-            text(&load, 1000, 1)
+            text(&load, 1, Draws::new(1000, 0, 0))
         };
         assert_eq!(of("select-random-points").matches(", ").count(), 3 + 9);
         let ranges = of("select-random-ranges");

@@ -1,7 +1,7 @@
 //! Private copies of databases: what they prove, what they do not, and that nobody asks for them unasked.
 
 use super::{Asked, Server, Time, World, server, world};
-use duel_model::{Confidence, TwinReading};
+use duel_model::{Confidence, SECOND_NS, TwinReading};
 
 const READS: &[(&str, f64)] = &[("server-reads", 2.0), ("server-rows", 1.0)];
 
@@ -96,6 +96,25 @@ fn a_copy_with_another_gap_than_its_server_explains_no_more_than_that() {
     assert_eq!((finding.cause.as_str(), finding.confidence), ("db.config", Confidence::Confirmed), "{finding:#?}");
     assert!((finding.explains.unwrap() - (294.0f64 / 70.0).ln() / 5f64.ln()).abs() < 1e-6, "{finding:#?}");
     assert!(finding.summary.contains("89 % of the gap is gone"), "{}", finding.summary);
+}
+
+#[test]
+fn where_there_is_no_time_for_copies_a_longer_one_is_asked_for() {
+    let world = World { budget_ns: 10 * SECOND_NS, ..allowed(flushing()) };
+    let (explanation, probes) = world.explanation();
+    assert!(probes.iter().all(|id| !id.starts_with("copy")), "one tells nothing without the other: {probes:?}");
+    assert_eq!(explanation.findings[0].cause, "unknown");
+    let said = told(&world);
+    assert!(said.contains("no time left for private copies") && said.contains("a longer --why-budget"), "{said}");
+}
+
+#[test]
+fn a_copy_whose_gap_may_be_that_of_its_server_is_not_said_to_have_another_one() {
+    let world = World { half: 0.9, ..allowed(flushing()) };
+    assert_eq!(world.explanation().0.findings[0].cause, "unknown");
+    let said = told(&world);
+    assert!(said.contains("too little is known of how large that gap is, so nothing follows"), "{said}");
+    assert!(!said.contains("not the gap itself"), "{said}");
 }
 
 #[test]

@@ -378,6 +378,7 @@ mod tests {
         let order = Order {
             folder: &at("copy"),
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            cpus: None,
             making: &making,
             password: "hunter2",
             settings: &[],
@@ -455,7 +456,7 @@ mod tests {
         };
         let mut server = started(&format!("--defaults-file={}", left.join("settings").display()));
         fs::write(left.join("pid"), format!("{}\n", server.id())).unwrap();
-        let runs = Runs { program: "/x/mariadbd".into(), programs: "/x".into(), owner: (7, 7) };
+        let runs = Runs { program: "/x/mariadbd".into(), programs: "/x".into(), owner: (7, 7), cpus: None };
         let line = MariaDb.removal(&left, &runs, "");
         assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&server.wait().unwrap()), Some(9));

@@ -235,7 +235,7 @@ mod tests {
         fs::create_dir(&programs).unwrap();
         fs::write(programs.join("pg_ctl"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$0.said\"\n").unwrap();
         fs::set_permissions(programs.join("pg_ctl"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let runs = Runs { program: programs.join("postgres"), programs: programs.clone(), owner: (7, 7) };
+        let runs = Runs { program: programs.join("postgres"), programs: programs.clone(), owner: (7, 7), cpus: None };
         let line = Postgres.removal(&left, &runs, "");
         assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
         let said = fs::read_to_string(programs.join("pg_ctl.said")).unwrap();
