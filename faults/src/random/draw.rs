@@ -1,7 +1,7 @@
 //! One draw: a function of kind, seed, number, and what is installed, and of nothing else.
 
 use super::installed::Installed;
-use super::kind::{Decoy, Drawable, DrawnKind};
+use super::kind::{Decoy, Drawable, DrawnKind, Merged};
 use crate::case::{Case, Setup};
 use crate::dice::Dice;
 use crate::servers::Place;
@@ -82,14 +82,14 @@ pub(crate) fn draw<K: DrawnKind>(seed: u64, number: u32, installed: &Installed) 
     ];
     /// Few set-ups have room for what is particular; this many are tried before something else of the sort is drawn.
     const SET_UPS: u32 = 2_000;
-    /// Two faults that fit no set-up together are drawn again: of some kinds few do.
-    const AGAIN: u32 = 500;
+    /// Two faults that fit no set-up together are drawn again.
+    const AGAIN: u32 = 50;
     let mut dice = Dice::of(seed.wrapping_add(K::BESIDE_SEED), number);
     let faulty = if dice.one_in(2) { Place::A } else { Place::B };
     let mut sort = *dice.pick(&SHARES);
     for _ in 0..AGAIN {
         let Some(what) = Content::<K>::draw(sort, &mut dice, installed) else {
-            // What is installed has nothing of this sort.
+            // There is nothing of this sort.
             sort = *dice.pick(&SHARES);
             continue;
         };
@@ -107,7 +107,7 @@ pub(crate) fn draw<K: DrawnKind>(seed: u64, number: u32, installed: &Installed) 
 /// What is put into a set-up.
 enum Content<K: DrawnKind> {
     One(Drawable<K>),
-    Two(Drawable<K>, Drawable<K>),
+    Two(Drawable<K>, Drawable<K>, Merged<K>),
     Nothing,
     Harmless(Decoy<K>),
 }
@@ -122,7 +122,10 @@ impl<K: DrawnKind> Content<K> {
         Some(match sort {
             Sort::Catalogue => Content::One(one_of(there(K::catalogue()))?),
             Sort::Outside => Content::One(one_of(there(K::outside()))?),
-            Sort::Double => Content::Two(one_of(there(K::catalogue()))?, one_of(there(K::catalogue()))?),
+            Sort::Double => {
+                let merged = K::MERGED?;
+                Content::Two(one_of(there(K::catalogue()))?, one_of(there(K::catalogue()))?, merged)
+            }
             Sort::Equals => Content::Nothing,
             Sort::Decoy => Content::Harmless(*dice.pick(&K::decoys())),
         })
@@ -139,7 +142,9 @@ impl<K: DrawnKind> Content<K> {
                 }
                 (fault.case(&(fault.prepare)(setup, dice), dice), fault.seen_by_load)
             }
-            Content::Two(one, other) => (double(one, other, setup, dice)?, one.seen_by_load && other.seen_by_load),
+            Content::Two(one, other, merged) => {
+                (double([one, other], *merged, setup, dice)?, one.seen_by_load && other.seen_by_load)
+            }
         };
         is_possible::<K>(case).map(|case| (case, seen_by_load))
     }
@@ -158,8 +163,8 @@ fn harmless<K: DrawnKind>(decoy: &Decoy<K>, setup: &Setup<K>, dice: &mut Dice) -
 
 /// Two faults that leave each other as they are: neither undoes what the other does.
 pub(crate) fn double<K: DrawnKind>(
-    one: &Drawable<K>,
-    other: &Drawable<K>,
+    [one, other]: [&Drawable<K>; 2],
+    merged: Merged<K>,
     setup: Setup<K>,
     dice: &mut Dice,
 ) -> Option<Case> {
@@ -185,7 +190,7 @@ pub(crate) fn double<K: DrawnKind>(
         // What the one is about was taken away by what the other needs.
         return None;
     }
-    let both = K::merged(&healthy, &first, &second)?;
+    let both = merged(&healthy, &first, &second)?;
     let case = one.injection.case(&setup, &one_strength, |twin| *twin = first);
     Some(case.and(&other.injection, &other_strength, |twin| *twin = both))
 }

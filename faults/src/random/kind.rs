@@ -5,6 +5,7 @@ use super::installed::Installed;
 use super::stage;
 use crate::case::{Case, Injection, Setup};
 use crate::dice::Dice;
+use crate::kinds::sql::Sql;
 use crate::kinds::web::Web;
 use crate::kinds::{Kind, Stage};
 use crate::world::World;
@@ -17,6 +18,9 @@ pub(crate) trait DrawnKind: Kind {
     const BESIDE_SEED: u64;
     /// What one of its ops is in the figures of a verification.
     const OP: &'static str;
+    /// Puts two faults on one twin. A kind has none where the verifications of its faults tell that an op takes longer and not why: of two
+    /// at once nobody would know that both bite.
+    const MERGED: Option<Merged<Self>> = None;
 
     /// What there is to draw from on this machine.
     fn installed() -> Installed;
@@ -28,8 +32,6 @@ pub(crate) trait DrawnKind: Kind {
     fn outside() -> Vec<Drawable<Self>>;
     /// Differences that do no harm.
     fn decoys() -> Vec<Decoy<Self>>;
-    /// A twin with the changes of both; `None` where they do not go together.
-    fn merged(healthy: &Self::Twin, one: &Self::Twin, other: &Self::Twin) -> Option<Self::Twin>;
     /// Whether there can be such a twin.
     fn is_possible(twin: &Self::Twin) -> bool;
     /// What an op takes under the draw's own load by another generator than duel, healthy and faulty, in any unit of time.
@@ -86,16 +88,15 @@ pub(crate) struct Decoy<K: Kind = Web> {
 }
 
 // By names, or they could not be copied where twins cannot.
+/// A twin with the changes of both, from the healthy one and the two; `None` where they do not go together.
+pub(crate) type Merged<K> = fn(&<K as Kind>::Twin, &<K as Kind>::Twin, &<K as Kind>::Twin) -> Option<<K as Kind>::Twin>;
 type Inject<K> = fn(&mut <K as Kind>::Twin, &<K as Kind>::Load, &mut Dice) -> String;
 type Differ<K> = fn(&mut <K as Kind>::Twin, &mut Dice) -> String;
 
-/// A part of a twin with the changes of both; `None` where both change it.
-pub(crate) fn part<T: Clone + PartialEq>(healthy: &T, one: &T, other: &T) -> Option<T> {
-    match (one == healthy, other == healthy) {
-        (_, true) => Some(one.clone()),
-        (true, false) => Some(other.clone()),
-        (false, false) => None,
-    }
+/// A text that was drawn, for twins whose words are those of the program: a draw makes a few short ones, and it runs no longer than
+/// its draws.
+pub(crate) fn kept(text: String) -> &'static str {
+    text.leak()
 }
 
 /// A kind under its name.
@@ -108,7 +109,7 @@ pub(super) struct Registered {
 }
 
 /// All of them. The first is drawn where none is asked for.
-pub(super) const ALL: [Registered; 1] = [Registered::of::<Web>()];
+pub(super) const ALL: [Registered; 2] = [Registered::of::<Web>(), Registered::of::<Sql>()];
 
 impl Registered {
     const fn of<K: DrawnKind>() -> Registered {

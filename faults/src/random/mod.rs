@@ -24,7 +24,7 @@ pub(crate) use draw::{Sort, double, draw};
 pub(crate) use installed::Installed;
 use kept::Kept;
 use kind::Registered;
-pub(crate) use kind::{Decoy, Drawable, DrawnKind, part};
+pub(crate) use kind::{Decoy, Drawable, DrawnKind, Merged, kept};
 use looked::{Key, Looked};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -152,6 +152,22 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_has_totals_of_its_own() {
+        let of = |kind: &str, number: u32, outcome: Outcome| {
+            let mut look = Looked { outcome, ..looked(Sort::Catalogue, number, "abc") };
+            look.key.kind = kind.to_owned();
+            look
+        };
+        let text = text(&[of("sql", 1, Outcome::First), of("web", 2, Outcome::Wrong), of("sql", 3, Outcome::First)]);
+        let parts: Vec<&str> = text.split("### Commit ").skip(1).collect();
+        let [web, sql] = parts[..] else { panic!("{text}") };
+        assert!(web.starts_with("abc: web\n\n1 draws of seed 1,") && sql.starts_with("abc: sql\n\n2 draws of seed 1,"));
+        assert!(web.contains("| faults of the catalogue: right first | 0/1 |"), "{web}");
+        assert!(sql.contains("| faults of the catalogue: right first | 2/2 |"), "{sql}");
+        assert!(sql.contains("\n| 1/3 | catalogue |") && !sql.contains("\n| 1/2 |"), "{sql}");
+    }
+
+    #[test]
     fn without_draws_there_is_no_figure() {
         assert!(text(&[]).contains("None so far."));
     }

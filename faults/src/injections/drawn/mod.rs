@@ -16,7 +16,7 @@ use crate::arena::Arena;
 use crate::case::{Injection, Setup};
 use crate::dice::Dice;
 use crate::kinds::web::{Load, ToolLoad, Web};
-use crate::random::{Decoy, Drawable, DrawnKind, Installed, part};
+use crate::random::{Decoy, Drawable, DrawnKind, Installed, Merged};
 use crate::servers::Up;
 use crate::twin::{Address, Content, Key, Path, Server, Twin};
 
@@ -24,6 +24,7 @@ impl DrawnKind for Web {
     // Web servers were drawn before all other kinds.
     const BESIDE_SEED: u64 = 0;
     const OP: &'static str = "request";
+    const MERGED: Option<Merged<Web>> = Some(merged);
 
     fn installed() -> Installed {
         installed::here()
@@ -45,19 +46,6 @@ impl DrawnKind for Web {
         decoys::ALL.to_vec()
     }
 
-    fn merged(healthy: &Twin, one: &Twin, other: &Twin) -> Option<Twin> {
-        Some(Twin {
-            server: part(&healthy.server, &one.server, &other.server)?,
-            tls: part(&healthy.tls, &one.tls, &other.tls)?,
-            content: part(&healthy.content, &one.content, &other.content)?,
-            http: part(&healthy.http, &one.http, &other.http)?,
-            process: part(&healthy.process, &one.process, &other.process)?,
-            network: part(&healthy.network, &one.network, &other.network)?,
-            front: part(&healthy.front, &one.front, &other.front)?,
-            address: part(&healthy.address, &one.address, &other.address)?,
-        })
-    }
-
     fn is_possible(twin: &Twin) -> bool {
         twin.possible().is_ok()
     }
@@ -65,6 +53,27 @@ impl DrawnKind for Web {
     fn op_takes(arena: &Arena, load: &Load) -> anyhow::Result<(f64, f64)> {
         arena.by_turns(|up| ms_per_request(arena, up, load))
     }
+}
+
+/// Both change what they change of another part.
+fn merged(healthy: &Twin, one: &Twin, other: &Twin) -> Option<Twin> {
+    fn part<T: Clone + PartialEq>(healthy: &T, one: &T, other: &T) -> Option<T> {
+        match (one == healthy, other == healthy) {
+            (_, true) => Some(one.clone()),
+            (true, false) => Some(other.clone()),
+            (false, false) => None,
+        }
+    }
+    Some(Twin {
+        server: part(&healthy.server, &one.server, &other.server)?,
+        tls: part(&healthy.tls, &one.tls, &other.tls)?,
+        content: part(&healthy.content, &one.content, &other.content)?,
+        http: part(&healthy.http, &one.http, &other.http)?,
+        process: part(&healthy.process, &one.process, &other.process)?,
+        network: part(&healthy.network, &one.network, &other.network)?,
+        front: part(&healthy.front, &one.front, &other.front)?,
+        address: part(&healthy.address, &one.address, &other.address)?,
+    })
 }
 
 /// A second of load; five where nothing was answered within one.

@@ -182,8 +182,8 @@ fn a_fault_whose_subject_the_other_takes_away_is_not_put_beside_it() {
     let (lock, few) = (of_java("lock.contention"), of_java("http.few-workers"));
     for number in 0..50 {
         let mut dice = Dice::of(1, number);
-        assert!(double(&lock, &few, setup.clone(), &mut dice).is_none());
-        assert!(double(&few, &lock, setup.clone(), &mut dice).is_none());
+        assert!(double([&lock, &few], merged, setup.clone(), &mut dice).is_none());
+        assert!(double([&few, &lock], merged, setup.clone(), &mut dice).is_none());
     }
 }
 
@@ -197,7 +197,7 @@ fn two_faults_of_one_part_are_not_put_together() {
     };
     let (closes, gzip) = (with(|twin| twin.http.keepalive = false), with(|twin| twin.http.gzip_level = Some(1)));
     let small = with(|twin| twin.network.mtu = Some(500));
-    assert!(Web::merged(&healthy, &closes, &gzip).is_none());
-    let both = Web::merged(&healthy, &closes, &small).unwrap();
+    assert!(merged(&healthy, &closes, &gzip).is_none());
+    let both = merged(&healthy, &closes, &small).unwrap();
     assert!(!both.http.keepalive && both.network.mtu == Some(500));
 }

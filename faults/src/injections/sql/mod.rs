@@ -1,5 +1,7 @@
 //! The faults of databases, each on PostgreSQL and on MariaDB where both can have it.
 
+mod drawn;
+
 use super::*;
 use crate::kinds::sql::{Sql, SqlArena, SqlTwin, System, is_missing};
 use crate::world::VolumePlan;
@@ -39,6 +41,12 @@ fn where_there_is_such_a_server(mut case: Case) -> Case {
         case.unavailable = Some(format!("{program} is not installed"));
     }
     case
+}
+
+/// A file system for a server's data, beside which a private copy has room, and what duel leaves free for the server.
+fn volume() -> VolumePlan {
+    // Tables of inodes are written when it is made, and not under load.
+    VolumePlan { make: &["-E", "lazy_itable_init=0,lazy_journal_init=0"], ..VolumePlan::of("ext4", 4096) }
 }
 
 /// A server with another setting.
