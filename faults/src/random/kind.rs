@@ -5,6 +5,7 @@ use super::installed::Installed;
 use super::stage;
 use crate::case::{Case, Injection, Setup};
 use crate::dice::Dice;
+use crate::kinds::net::Net;
 use crate::kinds::sql::Sql;
 use crate::kinds::web::Web;
 use crate::kinds::{Kind, Stage};
@@ -109,7 +110,7 @@ pub(super) struct Registered {
 }
 
 /// All of them. The first is drawn where none is asked for.
-pub(super) const ALL: [Registered; 2] = [Registered::of::<Web>(), Registered::of::<Sql>()];
+pub(super) const ALL: [Registered; 3] = [Registered::of::<Web>(), Registered::of::<Sql>(), Registered::of::<Net>()];
 
 impl Registered {
     const fn of<K: DrawnKind>() -> Registered {
