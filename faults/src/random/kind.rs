@@ -5,6 +5,7 @@ use super::installed::Installed;
 use super::stage;
 use crate::case::{Case, Injection, Setup};
 use crate::dice::Dice;
+use crate::kinds::disk::Disk;
 use crate::kinds::net::Net;
 use crate::kinds::sql::Sql;
 use crate::kinds::web::Web;
@@ -110,7 +111,8 @@ pub(super) struct Registered {
 }
 
 /// All of them. The first is drawn where none is asked for.
-pub(super) const ALL: [Registered; 3] = [Registered::of::<Web>(), Registered::of::<Sql>(), Registered::of::<Net>()];
+pub(super) const ALL: [Registered; 4] =
+    [Registered::of::<Web>(), Registered::of::<Sql>(), Registered::of::<Net>(), Registered::of::<Disk>()];
 
 impl Registered {
     const fn of<K: DrawnKind>() -> Registered {
