@@ -5,64 +5,78 @@ use super::server::Server;
 use super::{SqlArena, System, Transactions};
 use crate::arena::CLIENT_CPU;
 use crate::world::Launch;
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::fmt::Write as _;
 use std::process::Stdio;
-use std::time::Instant;
 
 /// Point selects of a transaction, as duel's.
 const POINT_SELECTS: u32 = 10;
 const RANDOM: u32 = 10;
 const RANDOM_RANGE: u32 = 5;
 /// Of a pilot, for each client.
-const FEW: u32 = 40;
+const FEW: u32 = 20;
 
 impl SqlArena {
     /// Microseconds between ops under the load, healthy and faulty: three times by turns, and the shortest of each. As many ops on
     /// both, which take a second or so on the slower one.
     pub(crate) fn op_us(&self) -> anyhow::Result<(f64, f64)> {
         let servers = [&self.healthy, &self.faulty];
-        // Clients take time to start, which is none of an op's.
-        let starts = servers.map(|server| self.run_us(server, 1, 0));
-        let [healthy_start, faulty_start] = starts;
-        let starts = [healthy_start?, faulty_start?];
-        let mut each_us = 1.0_f64;
-        for (server, start) in servers.into_iter().zip(starts) {
-            each_us = each_us.max((self.run_us(server, FEW, 1)? - start) / f64::from(FEW - 1));
+        let mut slower_us = 0.0_f64;
+        for server in servers {
+            slower_us = slower_us.max(self.run_us(server, FEW, 0)?);
         }
-        let ops = (1.2e6 / each_us).clamp(f64::from(FEW), 20_000.0) as u32;
+        let by_each = 1.2e6 / (slower_us * f64::from(self.load.connections));
+        let ops = by_each.clamp(f64::from(FEW), 20_000.0) as u32;
         let mut shortest = [f64::INFINITY; 2];
-        for turn in 2..5 {
-            for ((server, start), shortest) in servers.into_iter().zip(starts).zip(&mut shortest) {
-                let all = f64::from((ops - 1) * self.load.connections);
-                *shortest = shortest.min((self.run_us(server, ops, turn)? - start).max(1.0) / all);
+        for turn in 1..=3 {
+            for (server, shortest) in servers.into_iter().zip(&mut shortest) {
+                *shortest = shortest.min(self.run_us(server, ops, turn)?);
             }
         }
         Ok((shortest[0], shortest[1]))
     }
 
-    /// Microseconds in which all clients do so many ops each, on rows that are theirs alone and the same on both servers.
+    /// Microseconds between ops, where all clients do so many each, on rows that are theirs alone and the same on both servers.
     fn run_us(&self, server: &Server, ops: u32, turn: u64) -> anyhow::Result<f64> {
         let clients = self.load.connections;
         let file = server.folder().join("ops.sql");
         for client in 0..clients {
             let rows = Rows { of: server.rows(), client, clients, chance: Pcg64Mcg::seed_from_u64(turn) };
+            // The server's clock: how long clients take to start is none of an op's.
+            let clock = match server.system() {
+                System::Postgres => "SELECT 'at', extract(epoch FROM clock_timestamp())",
+                System::MariaDb => "SELECT 'at', UNIX_TIMESTAMP(SYSDATE(6))",
+            };
             let text = text(&self.load, server.system(), rows, ops);
-            std::fs::write(format!("{}.{}", file.display(), client + 1), text)?;
+            std::fs::write(format!("{}.{}", file.display(), client + 1), format!("{clock};\n{text}{clock};\n"))?;
         }
-        let script = "for client in $(seq $1); do \"${@:3}\" <\"$2.$client\" >/dev/null & clients=\"$clients $!\"; done; \
+        let script = "set -o pipefail; \
+                      for client in $(seq $1); do \"${@:3}\" <\"$2.$client\" | grep ^at >\"$2.$client.at\" & \
+                      clients=\"$clients $!\"; done; \
                       for client in $clients; do wait $client || exit 1; done";
         let words = ["-c", script, "bash", &clients.to_string()];
         self.stop.go_on()?;
-        let began = Instant::now();
         let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([&file]).args(server.shell());
         let output = launch.command().stdin(Stdio::null()).output()?;
         self.stop.go_on()?;
         ensure!(output.status.success(), "the client failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-        Ok(began.elapsed().as_secs_f64() * 1e6)
+        let mut per_us = 0.0;
+        for client in 1..=clients {
+            let told = std::fs::read_to_string(format!("{}.{client}.at", file.display()))?;
+            per_us += f64::from(ops) / seconds_between(&told)? / 1e6;
+        }
+        Ok(1.0 / per_us)
     }
+}
+
+/// What a client was told by the server's clock, first and last.
+fn seconds_between(told: &str) -> anyhow::Result<f64> {
+    let times: Vec<f64> = told.lines().filter_map(|line| line.get(3..)?.trim().parse().ok()).collect();
+    let [first, last] = times[..] else { bail!("the server's clock is not told twice: {told:?}") };
+    ensure!(last > first, "the server's clock stands still: {told:?}");
+    Ok(last - first)
 }
 
 /// Rows by chance, of which each client has its own: who deletes one and writes it again must not meet another.
@@ -177,6 +191,15 @@ mod tests {
         }
         assert_eq!(of("select-random-points", 0, 1).matches(", ").count(), 3 + 9);
         assert_eq!(of("select-random-ranges", 0, 1).matches(" BETWEEN ").count(), 10);
+    }
+
+    #[test]
+    fn clocks_are_read_as_servers_tell_them() {
+        assert!((seconds_between("at|1700000000.250000\nat|1700000001.750000\n").unwrap() - 1.5).abs() < 1e-6);
+        assert!((seconds_between("at\t1700000000.250000\nat\t1700000001.750000\n").unwrap() - 1.5).abs() < 1e-6);
+        for broken in ["", "at|1.0\n", "at|2.0\nat|1.0\n", "at|\nat|2\n"] {
+            assert!(seconds_between(broken).is_err(), "{broken:?}");
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Setup<Sql> {
 
     /// A table that can be read as a whole for each statement within some milliseconds.
     fn is_small(&self) -> bool {
-        (8_000..=50_000).contains(&self.twin.rows)
+        (8_000..=25_000).contains(&self.twin.rows)
     }
 
     fn is_kept(&self) -> bool {
