@@ -138,7 +138,7 @@ pub(super) const ALL: &[Drawable<Sql>] = &[
         },
     ),
     Drawable::new(
-        config::INJECTION,
+        by_ops(config::INJECTION),
         |setup| setup.is_on(MARIADB) && setup.writes() && setup.commits_late(),
         |twin, _, dice| {
             let commits = dice.whole(1, 8);
@@ -168,7 +168,7 @@ pub(super) const ALL: &[Drawable<Sql>] = &[
         },
     ),
     Drawable::new(
-        slow_flush::INJECTION,
+        by_ops(slow_flush::INJECTION),
         |setup| setup.writes() && !setup.commits_late(),
         |twin, _, _| {
             slow_flush::waits(twin);
@@ -191,7 +191,16 @@ pub(super) const ALL: &[Drawable<Sql>] = &[
 ];
 
 /// Each commit waits for the disk there, which is as right a name.
-const COMMITS: Injection<Sql> = config::INJECTION.or(&["disk.slow-flush"]);
+const COMMITS: Injection<Sql> = by_ops(config::INJECTION.or(&["disk.slow-flush"]));
+
+/// Verified by whole ops: the hand-made verification knows those that are one statement, and takes another for all others.
+const fn by_ops(injection: Injection<Sql>) -> Injection<Sql> {
+    Injection { verify: slower_by_ops, ..injection }
+}
+
+fn slower_by_ops(arena: &SqlArena) -> anyhow::Result<Bite> {
+    Ok(Bite::ratio("us per transaction", arena.op_us()?, 1.15))
+}
 
 /// Ops that find rows by the index on `k`.
 fn is_about_k(setup: &Setup<Sql>) -> bool {
