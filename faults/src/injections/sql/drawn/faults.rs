@@ -177,7 +177,7 @@ pub(super) const ALL: &[Drawable<Sql>] = &[
     )
     .after(|setup, _| slow_flush::on_ext4(setup)),
     Drawable::new(
-        contention::INJECTION,
+        Injection { verify: waits_for_others, ..contention::INJECTION },
         |setup| {
             let updates = setup.does(&["update-index", "update-non-index"]) && !setup.commits_late();
             updates && setup.load.connections >= 4
@@ -200,6 +200,14 @@ const fn by_ops(injection: Injection<Sql>) -> Injection<Sql> {
 
 fn slower_by_ops(arena: &SqlArena) -> anyhow::Result<Bite> {
     Ok(Bite::ratio("us per transaction", arena.op_us()?, 1.15))
+}
+
+/// As the hand-made verification does it, over the draw's own connections: over eight of its own it takes minutes.
+fn waits_for_others(arena: &SqlArena) -> anyhow::Result<Bite> {
+    let alone = arena.statement_us(1)?;
+    let many = Bite::ratio("us per transaction over all connections", arena.op_us()?, 1.3);
+    let ratio = alone.1 / alone.0;
+    Ok(Bite { bites: many.bites && ratio < 1.2, figures: format!("{}; over one {ratio:.2}x", many.figures) })
 }
 
 /// Ops that find rows by the index on `k`.
