@@ -55,6 +55,9 @@ enum Verb {
     /// Relay TCP connections
     #[command(hide = true)]
     RelayStream(relay::stream::StreamRelayFlags),
+    /// Relay messages between Unix sockets
+    #[command(hide = true)]
+    RelayMessages(relay::messages::MessageRelayFlags),
     /// Serve with faults that no packaged server has
     #[command(hide = true)]
     Own(own::OwnFlags),
@@ -97,6 +100,7 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Clean => world::clean()?,
         Verb::RelayPackets(flags) => relay::packets::main(&flags)?,
         Verb::RelayStream(flags) => relay::stream::main(&flags)?,
+        Verb::RelayMessages(flags) => relay::messages::main(&flags)?,
         Verb::Own(flags) => own::main(&flags)?,
         Verb::FlowServe(flags) => kinds::net::flow::serve(&flags)?,
         Verb::FlowAsk(flags) => kinds::net::flow::ask(&flags)?,

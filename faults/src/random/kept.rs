@@ -31,8 +31,9 @@ impl Kept {
     pub(super) fn add(&mut self, look: Looked) -> anyhow::Result<()> {
         anyhow::ensure!(
             !self.is_done(&look.key),
-            "draw {} of seed {} has been looked at with commit {}; a second look does not count",
+            "draw {} of {} and seed {} has been looked at with commit {}; a second look does not count",
             look.key.number,
+            look.key.kind,
             look.key.seed,
             look.key.commit
         );
@@ -104,6 +105,14 @@ mod tests {
         let lines = std::fs::read_to_string(&path).unwrap().lines().count();
         assert_eq!(lines, 5, "nothing is taken away");
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_kind_makes_another_draw_of_the_same_number() {
+        let one = with(1, "abc", Outcome::Unknown);
+        let mut other = with(1, "abc", Outcome::First);
+        other.key.kind = "disk".to_owned();
+        assert_eq!(first_of_each(vec![one.clone(), other.clone()]), [one, other]);
     }
 
     #[test]

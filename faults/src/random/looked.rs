@@ -1,19 +1,26 @@
 //! What came of a draw, as a line of JSON.
 
 use super::draw::{Draw, Sort};
+use super::kind::Registered;
+use crate::kinds::Kind;
+use crate::kinds::web::Web;
 use crate::score::judge::{Judged, NONE, Outcome, SUSPECTED, UNKNOWN};
 use serde_json::{Value, json};
 
 /// The form of the lines. A later form gets a later number; lines of an unknown one are refused.
-const SCHEMA: &str = "duel-draws/1";
+const SCHEMA: &str = "duel-draws/2";
+/// The form before it, which knew web servers alone.
+const OF_WEB_SERVERS: &str = "duel-draws/1";
 
 /// Under what a draw is looked at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
+    /// The name of its kind of work.
+    pub(crate) kind: String,
     pub(crate) seed: u64,
     pub(crate) number: u32,
     pub(crate) commit: String,
-    /// What the draw was made from: see [`super::installed`].
+    /// What the draw was made from: see [`super::Installed`].
     pub(crate) installed: Vec<String>,
 }
 
@@ -105,7 +112,7 @@ impl Looked {
 
     pub(super) fn json(&self) -> Value {
         json!({
-            "schema": SCHEMA, "seed": self.key.seed, "number": self.key.number, "commit": self.key.commit,
+            "schema": SCHEMA, "kind": self.key.kind, "seed": self.key.seed, "number": self.key.number, "commit": self.key.commit,
             "date": self.date, "load_average": self.load_average, "installed": self.key.installed,
             "sort": self.sort.name(), "truth": self.truth, "setup": self.setup, "strength": self.strength,
             "faulty": self.faulty, "verified": self.verified, "outcome": self.outcome.name(), "said": self.said,
@@ -119,11 +126,14 @@ impl Looked {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |name: &str| value[name].as_str().map(str::to_owned);
         let finite = |name: &str| value[name].as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-        if value["schema"] != SCHEMA {
-            return None;
-        }
+        let kind = match value["schema"].as_str()? {
+            SCHEMA => text("kind").filter(|kind| Registered::called(kind).is_some())?,
+            OF_WEB_SERVERS => Web::NAME.to_owned(),
+            _ => return None,
+        };
         Some(Looked {
             key: Key {
+                kind,
                 seed: value["seed"].as_u64()?,
                 number: value["number"].as_u64()?.try_into().ok()?,
                 commit: text("commit").filter(|commit| !commit.is_empty())?,
@@ -163,8 +173,9 @@ pub(super) mod tests {
     /// A draw of this sort at which duel was not looked at yet.
     pub(in crate::random) fn looked(sort: Sort, number: u32, commit: &str) -> Looked {
         let installed = Installed::of(vec!["nginx".to_owned()]);
-        let of_sort = (1..).map(|n| draw(1, n, &installed).unwrap()).find(|drawn| drawn.sort == sort).unwrap();
-        let key = Key { seed: 1, number, commit: commit.to_owned(), installed: installed.names().to_vec() };
+        let of_sort = (1..).map(|n| draw::<Web>(1, n, &installed).unwrap()).find(|drawn| drawn.sort == sort).unwrap();
+        let (kind, installed) = (Web::NAME.to_owned(), installed.names().to_vec());
+        let key = Key { kind, seed: 1, number, commit: commit.to_owned(), installed };
         Looked::new(key, &of_sort, "2026-01-01 00:00 UTC".to_owned())
     }
 
@@ -199,7 +210,9 @@ pub(super) mod tests {
             Looked::parse(&other.to_string())
         };
         for (name, value) in [
-            ("schema", json!("duel-draws/2")),
+            ("schema", json!("duel-draws/3")),
+            ("kind", json!("anything")),
+            ("kind", json!(null)),
             ("seed", json!(-1)),
             ("number", json!(5_000_000_000_u64)),
             ("commit", json!("")),
@@ -215,6 +228,15 @@ pub(super) mod tests {
         for line in ["", "{}", "[]", "null", "5", "{\"schema\":\"duel-draws/1\"}"] {
             assert!(Looked::parse(line).is_none());
         }
+    }
+
+    #[test]
+    fn lines_without_a_kind_are_of_web_servers() {
+        let one = looked(Sort::Double, 1, "abc");
+        let mut line = one.json();
+        line["schema"] = json!(OF_WEB_SERVERS);
+        line.as_object_mut().unwrap().remove("kind");
+        assert_eq!(Looked::parse(&line.to_string()), Some(one));
     }
 
     #[test]

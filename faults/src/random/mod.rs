@@ -6,30 +6,35 @@ mod built;
 mod draw;
 mod installed;
 mod kept;
+mod kind;
 mod looked;
-mod setups;
 mod stage;
 mod table;
 mod tally;
 
-use crate::kinds::Stage;
 use crate::score::duel::{Duel, How};
 use crate::score::judge::{self, Outcome};
 use crate::score::stamp;
 use crate::score::terms::Terms;
 use crate::world::{Interrupted, Stop, World};
 use clap::Args;
-use draw::Draw;
-use installed::Installed;
+pub(crate) use draw::Draw;
+#[cfg(test)]
+pub(crate) use draw::{Sort, double, draw};
+pub(crate) use installed::Installed;
 use kept::Kept;
+use kind::Registered;
+pub(crate) use kind::{Decoy, Drawable, DrawnKind, Merged, kept};
 use looked::{Key, Looked};
-use stage::Drawn;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What is drawn, and where the looks go.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RandomFlags {
+    /// Of which kind of work
+    #[arg(long, default_value = kind::ALL[0].name, value_parser = Registered::parser())]
+    kind: Registered,
     /// Where chance begins; take one after the last change of the diagnosis
     #[arg(long)]
     seed: u64,
@@ -67,7 +72,7 @@ pub(crate) struct RandomFlags {
 
 /// Draws, and lets duel look at each draw once.
 pub(crate) fn random(flags: &RandomFlags) -> anyhow::Result<()> {
-    let installed = Installed::here();
+    let installed = (flags.kind.installed)();
     if flags.list {
         return list(flags, &installed);
     }
@@ -103,7 +108,7 @@ fn numbers(flags: &RandomFlags) -> std::ops::Range<u32> {
 fn list(flags: &RandomFlags, installed: &Installed) -> anyhow::Result<()> {
     let mut text = format!("installed: {}\n", installed.names().join(", "));
     for number in numbers(flags) {
-        let Draw { sort, case, faulty, .. } = draw::draw(flags.seed, number, installed)?;
+        let Draw { sort, case, faulty, .. } = (flags.kind.draw)(flags.seed, number, installed)?;
         text += &format!("{number} {} {} on {}\n", sort.name(), case.id, faulty.target_name());
     }
     match std::io::stdout().write_all(text.as_bytes()) {
@@ -118,8 +123,8 @@ fn check(flags: &RandomFlags, installed: &Installed) -> anyhow::Result<()> {
     let duel = crate::world::beside("duel")?;
     for number in numbers(flags) {
         world.go_on()?;
-        let draw = draw::draw(flags.seed, number, installed)?;
-        let verdict = match Drawn::start(&world, &draw, &duel).and_then(|stage| stage.verify()) {
+        let draw = (flags.kind.draw)(flags.seed, number, installed)?;
+        let verdict = match (flags.kind.start)(&world, &draw, &duel).and_then(|stage| stage.verify()) {
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => format!("FAILED: {error:#}"),
             Ok(bite) if bite.bites => format!("as drawn: {}", bite.figures),
@@ -135,7 +140,13 @@ const TERMS: Terms = Terms { outside: false, suspects: false, twins: false, copi
 
 fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &mut Kept) -> anyhow::Result<()> {
     let installed_names = installed.names().to_vec();
-    let key = |number| Key { seed: flags.seed, number, commit: commit.to_owned(), installed: installed_names.clone() };
+    let key = |number| Key {
+        kind: flags.kind.name.to_owned(),
+        seed: flags.seed,
+        number,
+        commit: commit.to_owned(),
+        installed: installed_names.clone(),
+    };
     let done: Vec<u32> = numbers(flags).filter(|number| kept.is_done(&key(*number))).collect();
     anyhow::ensure!(
         flags.resume || done.is_empty(),
@@ -147,9 +158,9 @@ fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &
     let duel = Duel::find(flags.duel.as_deref(), how)?;
     built::ensure_of_work_tree(&[duel.program(), &std::env::current_exe()?])?;
     for number in numbers(flags).filter(|number| !done.contains(number)) {
-        let draw = draw::draw(flags.seed, number, installed)?;
+        let draw = (flags.kind.draw)(flags.seed, number, installed)?;
         let mut look = Looked::new(key(number), &draw, stamp::date());
-        if let Err(error) = look_at(&world, &duel, &draw, &mut look) {
+        if let Err(error) = look_at(flags.kind, &world, &duel, &draw, &mut look) {
             if error.is::<Interrupted>() {
                 return Err(error);
             }
@@ -162,9 +173,9 @@ fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &
     Ok(())
 }
 
-fn look_at(world: &World, duel: &Duel, draw: &Draw, look: &mut Looked) -> anyhow::Result<()> {
+fn look_at(kind: Registered, world: &World, duel: &Duel, draw: &Draw, look: &mut Looked) -> anyhow::Result<()> {
     world.go_on()?;
-    let stage = Drawn::start(world, draw, duel.program())?;
+    let stage = (kind.start)(world, draw, duel.program())?;
     let bite = stage.verify()?;
     look.verified = bite.figures;
     if !bite.bites {
@@ -173,8 +184,9 @@ fn look_at(world: &World, duel: &Duel, draw: &Draw, look: &mut Looked) -> anyhow
     }
     world.go_on()?;
     look.load_average = load_average();
-    let name = format!("draw-{}-{}-{}", look.key.seed, look.key.number, look.key.commit);
-    let said = duel.look(world, &stage, &name, TERMS)?;
+    let Key { seed, number, commit, .. } = &look.key;
+    let name = format!("draw-{}-{seed}-{number}-{commit}", kind.name);
+    let said = duel.look(world, &*stage, &name, TERMS)?;
     look.file = said.file;
     match said.answer {
         Ok(document) => {

@@ -1,5 +1,6 @@
 //! The draws as the first part of `SCORE.md`.
 
+use super::kind;
 use super::looked::Looked;
 use super::tally::Tally;
 use crate::case::NAMELESS;
@@ -12,8 +13,8 @@ use std::fmt::Write;
 pub(super) fn text(looks: &[Looked]) -> String {
     let mut text = "## Draws\n\nSet-ups and faults by chance, of which nobody knew when the diagnosis was written. Each draw is \
                     looked at once by each commit, and the first look is the one that counts. Before duel was asked, other \
-                    tools saw under the draw's own load that a fault makes a request 1.05 times as long at least, and that a decoy \
-                    does not. Near that line the tools' own noise decides, as the decoys show.\n\n"
+                    tools saw under the draw's own load that a fault makes a request, transaction or op 1.05 times as long at least, \
+                    and that a decoy does not. Near that line the tools' own noise decides, as the decoys show.\n\n"
         .to_owned();
     if looks.is_empty() {
         return text + "None so far.\n\n";
@@ -26,14 +27,19 @@ pub(super) fn text(looks: &[Looked]) -> String {
         }
     }
     for commit in commits {
-        let of_commit: Vec<&Looked> = looks.iter().filter(|look| look.key.commit == commit).collect();
-        text += &headline(commit, &of_commit);
-        text += &list(&of_commit);
+        for kind in kind::ALL {
+            let are_of = |look: &&Looked| look.key.commit == commit && look.key.kind == kind.name;
+            let looks: Vec<&Looked> = looks.iter().filter(are_of).collect();
+            if !looks.is_empty() {
+                text += &headline(commit, kind.name, &looks);
+                text += &list(&looks);
+            }
+        }
     }
     text
 }
 
-fn headline(commit: &str, looks: &[&Looked]) -> String {
+fn headline(commit: &str, kind: &str, looks: &[&Looked]) -> String {
     let tally = Tally::of(looks);
     let mut seeds: Vec<u64> = looks.iter().map(|look| look.key.seed).collect();
     seeds.sort_unstable();
@@ -42,7 +48,7 @@ fn headline(commit: &str, looks: &[&Looked]) -> String {
     let mut dates: Vec<&str> = looks.iter().map(|look| &*look.date).collect();
     dates.sort_unstable();
     let mut text = format!(
-        "### Commit {}\n\n{} draws of seed {}, from {} to {}; load average before the looks {}.\n\n\
+        "### Commit {}: {kind}\n\n{} draws of seed {}, from {} to {}; load average before the looks {}.\n\n\
          | first looks | of | share | 95 % interval (Wilson) |\n|---|---|---|---|\n",
         cell(commit),
         looks.len(),
@@ -134,7 +140,7 @@ mod tests {
             vec![of(1, "old", Outcome::First), of(2, "new", Outcome::Wrong), of(3, "new", Outcome::NotVerified)];
         looks[1].said = vec!["a|b\n".to_owned()];
         let text = text(&looks);
-        assert!(text.find("### Commit new").unwrap() < text.find("### Commit old").unwrap());
+        assert!(text.find("### Commit new: web").unwrap() < text.find("### Commit old: web").unwrap());
         assert!(text.contains("| faults of the catalogue: right first | 0/1 | 0 % |"), "{text}");
         assert!(text.contains("| faults of the catalogue: right first | 1/1 | 100 % |"), "{text}");
         assert!(text.contains("load average before the looks 2.0 to 3.0, 3.0 in the median"), "{text}");
@@ -143,6 +149,22 @@ mod tests {
             assert!(text.contains(&format!("\n| 1/{number} | catalogue |")), "{text}");
         }
         assert!(text.contains("| a/b |"), "what duel said stays in its cell");
+    }
+
+    #[test]
+    fn each_kind_has_totals_of_its_own() {
+        let of = |kind: &str, number: u32, outcome: Outcome| {
+            let mut look = Looked { outcome, ..looked(Sort::Catalogue, number, "abc") };
+            look.key.kind = kind.to_owned();
+            look
+        };
+        let text = text(&[of("sql", 1, Outcome::First), of("web", 2, Outcome::Wrong), of("sql", 3, Outcome::First)]);
+        let parts: Vec<&str> = text.split("### Commit ").skip(1).collect();
+        let [web, sql] = parts[..] else { panic!("{text}") };
+        assert!(web.starts_with("abc: web\n\n1 draws of seed 1,") && sql.starts_with("abc: sql\n\n2 draws of seed 1,"));
+        assert!(web.contains("| faults of the catalogue: right first | 0/1 |"), "{web}");
+        assert!(sql.contains("| faults of the catalogue: right first | 2/2 |"), "{sql}");
+        assert!(sql.contains("\n| 1/3 | catalogue |") && !sql.contains("\n| 1/2 |"), "{sql}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl Share {
     }
 }
 
-/// What the table says of the draws of one commit.
+/// What the table says of the draws of one kind and commit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     /// Rows in the table's order: what is counted, and how often it was so.

@@ -20,12 +20,24 @@ pub(crate) struct LinkPlan {
     pub(crate) loss_ppm: u32,
     /// All that to packets of IPv6 only; others arrive at once.
     pub(crate) only_ipv6: bool,
+    /// How long nothing arrives at the beginning of each period, and the period; 0: never.
+    pub(crate) stalls_us: u64,
+    pub(crate) stalls_each_us: u64,
 }
 
 impl Default for LinkPlan {
     fn default() -> LinkPlan {
         // A queue of 256 KiB: about what a router's port has for a line of 10 to 100 MB/s.
-        LinkPlan { delay_us: 0, jitter_us: 0, bytes_per_s: None, queue_bytes: 256 << 10, loss_ppm: 0, only_ipv6: false }
+        LinkPlan {
+            delay_us: 0,
+            jitter_us: 0,
+            bytes_per_s: None,
+            queue_bytes: 256 << 10,
+            loss_ppm: 0,
+            only_ipv6: false,
+            stalls_us: 0,
+            stalls_each_us: 0,
+        }
     }
 }
 
@@ -76,7 +88,8 @@ impl<T> Link<T> {
             0 => 0,
             jitter_us => self.random.random_range(0..=jitter_us * 1000),
         };
-        let arrives_ns = (sent_ns + self.plan.delay_us * 1000 + jitter_ns).max(self.latest_arrival_ns);
+        let without_stalls_ns = sent_ns + self.plan.delay_us * 1000 + jitter_ns;
+        let arrives_ns = self.after_stall(without_stalls_ns).max(self.latest_arrival_ns);
         self.latest_arrival_ns = arrives_ns;
         self.under_way.push_back(Piece { content, bytes, sent_ns, arrives_ns });
     }
@@ -92,6 +105,13 @@ impl<T> Link<T> {
     /// When the next piece arrives.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.under_way.front().map(|piece| piece.arrives_ns)
+    }
+
+    /// The end of the stall that this time falls into, or the time itself.
+    fn after_stall(&self, at_ns: u64) -> u64 {
+        let (stalls_ns, each_ns) = (self.plan.stalls_us * 1000, self.plan.stalls_each_us * 1000);
+        let since_ns = at_ns.checked_rem(each_ns).unwrap_or(stalls_ns);
+        at_ns + stalls_ns.saturating_sub(since_ns)
     }
 
     /// What has not left the line yet. Pieces leave in order, so the search ends at the first that has.
@@ -159,6 +179,21 @@ mod tests {
             last = next;
             assert_eq!(link.pop(next), Some(n));
         }
+    }
+
+    #[test]
+    fn nothing_arrives_in_a_stall_and_all_at_its_end() {
+        let mut link = Link::new(LinkPlan { delay_us: 1000, stalls_us: 20_000, stalls_each_us: 100_000, ..plan() }, 1);
+        for (n, ms) in [50, 98, 99, 110, 119, 120].into_iter().enumerate() {
+            link.push(n, 1500, ms * MS);
+        }
+        let arrives: Vec<u64> = std::iter::from_fn(|| {
+            let next = link.next_ns()?;
+            link.pop(next)?;
+            Some(next / MS)
+        })
+        .collect();
+        assert_eq!(arrives, [51, 99, 120, 120, 120, 121]);
     }
 
     #[test]

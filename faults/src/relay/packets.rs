@@ -22,7 +22,7 @@ pub(crate) struct PacketRelayFlags {
     /// A descriptor's path, such as /run/netns/NAME, that `ip link set netns` takes
     #[arg(long)]
     pub(crate) server_namespace: String,
-    /// The link to the server as DELAY_US,JITTER_US,BYTES_PER_S,QUEUE_BYTES,LOSS_PPM,ONLY_IPV6; a rate of 0 means none
+    /// The link to the server as DELAY_US,JITTER_US,BYTES_PER_S,QUEUE_BYTES,LOSS_PPM,ONLY_IPV6,STALLS_US,STALLS_EACH_US; a rate of 0 means none
     #[arg(long, value_parser = parse_link)]
     pub(crate) to_server: LinkPlan,
     /// The link to the client
@@ -32,18 +32,22 @@ pub(crate) struct PacketRelayFlags {
 
 /// As [`parse_link`] reads it.
 pub(crate) fn link_word(plan: &LinkPlan) -> String {
-    let LinkPlan { delay_us, jitter_us, bytes_per_s, queue_bytes, loss_ppm, only_ipv6 } = plan;
-    format!("{delay_us},{jitter_us},{},{queue_bytes},{loss_ppm},{}", bytes_per_s.unwrap_or(0), u8::from(*only_ipv6))
+    let LinkPlan { delay_us, jitter_us, bytes_per_s, queue_bytes, loss_ppm, only_ipv6, stalls_us, stalls_each_us } =
+        plan;
+    let (rate, only_ipv6) = (bytes_per_s.unwrap_or(0), u8::from(*only_ipv6));
+    format!("{delay_us},{jitter_us},{rate},{queue_bytes},{loss_ppm},{only_ipv6},{stalls_us},{stalls_each_us}")
 }
 
 fn parse_link(word: &str) -> Result<LinkPlan, String> {
     let numbers: Vec<u64> = word.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|e| format!("{e}"))?;
-    let &[delay_us, jitter_us, rate, queue_bytes, loss_ppm, only_ipv6] = numbers.as_slice() else {
-        return Err("six numbers are needed".to_owned());
+    let &[delay_us, jitter_us, rate, queue_bytes, loss_ppm, only_ipv6, stalls_us, stalls_each_us] = numbers.as_slice()
+    else {
+        return Err("eight numbers are needed".to_owned());
     };
     let loss_ppm = u32::try_from(loss_ppm).map_err(|e| format!("{e}"))?;
     let bytes_per_s = (rate > 0).then_some(rate);
-    Ok(LinkPlan { delay_us, jitter_us, bytes_per_s, queue_bytes, loss_ppm, only_ipv6: only_ipv6 > 0 })
+    let only_ipv6 = only_ipv6 > 0;
+    Ok(LinkPlan { delay_us, jitter_us, bytes_per_s, queue_bytes, loss_ppm, only_ipv6, stalls_us, stalls_each_us })
 }
 
 /// Relays until it is killed. Prints `ready` once both interfaces exist; addresses and routes are the caller's.
@@ -151,12 +155,21 @@ mod tests {
     fn links_pass_through_a_command_line() {
         for plan in [
             LinkPlan::default(),
-            LinkPlan { delay_us: 5, jitter_us: 6, bytes_per_s: Some(7), queue_bytes: 8, loss_ppm: 9, only_ipv6: true },
+            LinkPlan {
+                delay_us: 5,
+                jitter_us: 6,
+                bytes_per_s: Some(7),
+                queue_bytes: 8,
+                loss_ppm: 9,
+                only_ipv6: true,
+                stalls_us: 10,
+                stalls_each_us: 11,
+            },
         ] {
             assert_eq!(parse_link(&link_word(&plan)), Ok(plan));
         }
         assert!(parse_link("1,2,3").is_err());
-        assert!(parse_link("a,b,c,d,e,f").is_err());
+        assert!(parse_link("a,b,c,d,e,f,g,h").is_err());
     }
 
     #[test]

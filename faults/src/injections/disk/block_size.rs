@@ -2,7 +2,7 @@
 
 use super::*;
 
-const INJECTION: Injection<Disk> = Injection::new("disk.block-size", verify);
+pub(super) const INJECTION: Injection<Disk> = Injection::new("disk.block-size", verify);
 
 pub(super) fn cases() -> Vec<Case> {
     // Both devices move as many bytes per second, so that bytes are what counts.

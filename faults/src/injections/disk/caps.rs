@@ -2,8 +2,8 @@
 
 use super::*;
 
-const CALLS: Injection<Disk> = Injection::new("disk.iops-cap", slower);
-const BYTES: Injection<Disk> = Injection::new("disk.bandwidth-cap", slower);
+pub(super) const CALLS: Injection<Disk> = Injection::new("disk.iops-cap", slower);
+pub(super) const BYTES: Injection<Disk> = Injection::new("disk.bandwidth-cap", slower);
 
 pub(super) fn cases() -> Vec<Case> {
     let random = |volume| Setup::on(volume, "randread");

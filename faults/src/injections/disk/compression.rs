@@ -2,7 +2,7 @@
 
 use super::*;
 
-const INJECTION: Injection<Disk> = Injection::new("disk.compression", slower);
+pub(super) const INJECTION: Injection<Disk> = Injection::new("disk.compression", slower);
 
 pub(super) fn cases() -> Vec<Case> {
     let btrfs = VolumePlan::of("btrfs", 1024);

@@ -1,7 +1,9 @@
 //! The faults of disks. Their causes may be suspicions only, which the table counts beside what is unknown.
 
+mod drawn;
+
 use super::*;
-use crate::kinds::disk::{Disk, DiskArena};
+use crate::kinds::disk::{Disk, DiskArena, DiskTwin};
 use crate::world::{Backing, Throttle, VolumePlan};
 
 macro_rules! disks {

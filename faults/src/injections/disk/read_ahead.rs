@@ -2,7 +2,7 @@
 
 use super::*;
 
-const INJECTION: Injection<Disk> = Injection::new("disk.readahead-off", slower);
+pub(super) const INJECTION: Injection<Disk> = Injection::new("disk.readahead-off", slower);
 
 pub(super) fn cases() -> Vec<Case> {
     // Devices of a known speed: it is calls that read-ahead saves.

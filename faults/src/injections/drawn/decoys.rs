@@ -5,14 +5,6 @@
 use super::*;
 use crate::twin::{Companion, Log};
 
-/// A difference that can be drawn.
-#[derive(Clone, Copy)]
-pub(crate) struct Decoy {
-    pub(crate) fits: fn(&Setup) -> bool,
-    /// Makes one of the twins differ; returns in what, in one word.
-    pub(crate) differ: fn(&mut Twin, &mut Dice) -> String,
-}
-
 /// Responses beside which a line of the head or of a log is nothing.
 fn is_large(setup: &Setup) -> bool {
     setup.body_bytes() >= 50_000

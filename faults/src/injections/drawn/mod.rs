@@ -1,66 +1,96 @@
-//! The faults as they can be drawn by `faults random`: into which set-ups, and how strong. The strengths are ranges, drawn
-//! so that each octave is as likely as the other; on set-ups that fit they make a request some 1.05 to 20 times as dear.
+//! Web servers as they can be drawn by `faults random`: the faults, into which set-ups they can be put, and how strong. The strengths
+//! are ranges, drawn so that each octave is as likely as the other; on set-ups that fit they make a request some 1.05 to 20 times as dear.
 
 mod cpu;
-pub(crate) mod decoys;
+mod decoys;
 mod http;
+mod installed;
 mod net;
-pub(crate) mod outside;
+mod outside;
+mod setups;
+#[cfg(test)]
+mod tests;
 mod tls;
 
-use crate::case::{Case, Injection, Setup};
+use crate::arena::Arena;
+use crate::case::{Injection, Setup};
 use crate::dice::Dice;
-use crate::kinds::web::Load;
+use crate::kinds::web::{Load, ToolLoad, Web};
+use crate::random::{Decoy, Drawable, DrawnKind, Installed, Merged};
+use crate::servers::Up;
 use crate::twin::{Address, Content, Key, Path, Server, Twin};
 
-/// A fault that can be drawn.
-#[derive(Clone, Copy)]
-pub(crate) struct Drawable {
-    pub(crate) injection: Injection,
-    /// Programs and the like without which it cannot be had, as [`crate::random`]'s list of what is installed names them.
-    pub(crate) needs: &'static [&'static str],
-    /// Whether it can be put on this set-up.
-    pub(crate) fits: fn(&Setup) -> bool,
-    /// Gives both twins what the fault is about.
-    pub(crate) prepare: fn(Setup, &mut Dice) -> Setup,
-    /// Puts it on the faulty twin; returns how strong, in one word.
-    pub(crate) inject: fn(&mut Twin, &Load, &mut Dice) -> String,
-    /// Whether another load generator sees it as time per request. One that looks names up once sees nothing of names.
-    pub(crate) seen_by_load: bool,
-}
+impl DrawnKind for Web {
+    // Web servers were drawn before all other kinds.
+    const BESIDE_SEED: u64 = 0;
+    const OP: &'static str = "request";
+    const MERGED: Option<Merged<Web>> = Some(merged);
 
-impl Drawable {
-    const fn new(
-        injection: Injection,
-        fits: fn(&Setup) -> bool,
-        inject: fn(&mut Twin, &Load, &mut Dice) -> String,
-    ) -> Drawable {
-        Drawable { injection, needs: &[], fits, prepare: |setup, _| setup, inject, seen_by_load: true }
+    fn installed() -> Installed {
+        installed::here()
     }
 
-    const fn after(self, prepare: fn(Setup, &mut Dice) -> Setup) -> Drawable {
-        Drawable { prepare, ..self }
+    fn set_up(dice: &mut Dice, installed: &Installed) -> Option<Setup> {
+        Some(setups::draw(dice, installed))
     }
 
-    const fn needing(self, needs: &'static [&'static str]) -> Drawable {
-        Drawable { needs, ..self }
+    fn catalogue() -> Vec<Drawable> {
+        [tls::ALL, net::ALL, http::ALL, cpu::ALL].concat()
     }
 
-    const fn unseen_by_load(self) -> Drawable {
-        Drawable { seen_by_load: false, ..self }
+    fn outside() -> Vec<Drawable> {
+        outside::ALL.to_vec()
     }
 
-    /// A case of it alone, on a set-up that was prepared for it.
-    pub(crate) fn case(&self, setup: &Setup, dice: &mut Dice) -> Case {
-        let mut faulty = setup.twin.clone();
-        let strength = (self.inject)(&mut faulty, &setup.load, dice);
-        self.injection.case(setup, &strength, |twin| *twin = faulty)
+    fn decoys() -> Vec<Decoy> {
+        decoys::ALL.to_vec()
+    }
+
+    fn is_possible(twin: &Twin) -> bool {
+        twin.possible().is_ok()
+    }
+
+    fn op_takes(arena: &Arena, load: &Load) -> anyhow::Result<(f64, f64)> {
+        arena.by_turns(|up| ms_per_request(arena, up, load))
     }
 }
 
-/// All faults of the catalogue that can be drawn.
-pub(crate) fn catalogue() -> Vec<Drawable> {
-    [tls::ALL, net::ALL, http::ALL, cpu::ALL].concat()
+/// Both change what they change of another part.
+fn merged(healthy: &Twin, one: &Twin, other: &Twin) -> Option<Twin> {
+    fn part<T: Clone + PartialEq>(healthy: &T, one: &T, other: &T) -> Option<T> {
+        match (one == healthy, other == healthy) {
+            (_, true) => Some(one.clone()),
+            (true, false) => Some(other.clone()),
+            (false, false) => None,
+        }
+    }
+    Some(Twin {
+        server: part(&healthy.server, &one.server, &other.server)?,
+        tls: part(&healthy.tls, &one.tls, &other.tls)?,
+        content: part(&healthy.content, &one.content, &other.content)?,
+        http: part(&healthy.http, &one.http, &other.http)?,
+        process: part(&healthy.process, &one.process, &other.process)?,
+        network: part(&healthy.network, &one.network, &other.network)?,
+        front: part(&healthy.front, &one.front, &other.front)?,
+        address: part(&healthy.address, &one.address, &other.address)?,
+    })
+}
+
+/// A second of load; five where nothing was answered within one.
+fn ms_per_request(arena: &Arena, up: &Up, load: &Load) -> anyhow::Result<f64> {
+    // duel asks for gzip, too, unless the user typed something else.
+    const USUAL: &[&str] = &["Accept-Encoding: gzip"];
+    let headers = if load.headers.is_empty() { USUAL } else { load.headers };
+    let short = ToolLoad {
+        connections: load.connections,
+        streams: load.streams,
+        seconds: 1,
+        connect_anew: load.connect_anew,
+        resumes: load.resumption,
+        headers,
+    };
+    let served = arena.client.load(up, &short);
+    Ok(1e3 / served.or_else(|_| arena.client.load(up, &ToolLoad { seconds: 5, ..short }))?.per_s)
 }
 
 /// What set-ups have, as faults ask for it.

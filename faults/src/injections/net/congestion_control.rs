@@ -2,17 +2,11 @@
 
 use super::*;
 
-const INJECTION: Injection<Net> = Injection::new("net.congestion-control", |arena| slower(arena, 1.3));
+pub(super) const INJECTION: Injection<Net> = Injection::new("net.congestion-control", |arena| slower(arena, 1.3));
 
 pub(super) fn cases() -> Vec<Case> {
-    // Losses of a radio link: who takes them for congestion sends little.
     let lossy = |rtt_ms: u64, streams: u32, loss_ppm: u32| {
-        Setup::over(Op::BulkReverse).streams(streams).distant(rtt_ms).with(&format!("loss{loss_ppm}ppm-bbr"), |twin| {
-            if let Path::Relay { to_client, .. } = &mut twin.network.path {
-                to_client.loss_ppm = loss_ppm;
-            }
-            algorithm(twin, "bbr");
-        })
+        lossy(Setup::over(Op::BulkReverse).streams(streams).distant(rtt_ms), loss_ppm)
     };
     let cases = [
         (lossy(20, 1, 1000), "reno"),
@@ -22,9 +16,8 @@ pub(super) fn cases() -> Vec<Case> {
         (lossy(5, 1, 5000), "reno"),
         (lossy(15, 4, 3000), "reno"),
     ];
-    // Namespaces may have those alone that everybody may choose.
-    let there = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
-    let is_there = |name: &str| there.split_whitespace().any(|one| one == name);
+    let there = allowed();
+    let is_there = |name: &str| there.iter().any(|one| one == name);
     cases
         .iter()
         .map(|(setup, name)| match ["bbr", name].into_iter().find(|name| !is_there(name)) {
@@ -34,7 +27,23 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-fn algorithm(twin: &mut PathTwin, name: &str) {
+/// Losses of a radio link: who takes them for congestion sends little.
+pub(super) fn lossy(setup: Setup<Net>, loss_ppm: u32) -> Setup<Net> {
+    setup.with(&format!("loss{loss_ppm}ppm-bbr"), |twin| {
+        if let Path::Relay { to_client, .. } = &mut twin.network.path {
+            to_client.loss_ppm = loss_ppm;
+        }
+        algorithm(twin, "bbr");
+    })
+}
+
+/// Namespaces may have those alone that everybody may choose.
+pub(super) fn allowed() -> Vec<String> {
+    let there = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+    there.split_whitespace().map(str::to_owned).collect()
+}
+
+pub(super) fn algorithm(twin: &mut PathTwin, name: &str) {
     const SETTING: &str = "net.ipv4.tcp_congestion_control";
     twin.network.sysctls.retain(|(setting, _)| *setting != SETTING);
     twin.network.sysctls.push((SETTING, name.to_owned()));

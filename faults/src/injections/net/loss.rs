@@ -2,19 +2,10 @@
 
 use super::*;
 
-const INJECTION: Injection<Net> = Injection::new("net.loss", verify);
-const OF_DATAGRAMS: Injection<Net> = Injection::new("net.loss", verify_datagrams);
+pub(super) const INJECTION: Injection<Net> = Injection::new("net.loss", verify);
+pub(super) const OF_DATAGRAMS: Injection<Net> = Injection::new("net.loss", verify_datagrams);
 
 pub(super) fn cases() -> Vec<Case> {
-    let on_the_way = |twin: &mut PathTwin, loss_ppm: u32| {
-        if let Path::Relay { to_server, to_client } = &mut twin.network.path {
-            to_server.loss_ppm = loss_ppm;
-            to_client.loss_ppm = loss_ppm;
-        }
-    };
-    let lose = |twin: &mut PathTwin, way: Way, packets: Packets, per_mille: u32| {
-        twin.network.losses.push(Loss { way, packets, per_mille });
-    };
     let datagrams = |mbit_per_s: u32| Setup::over(Op::Datagrams { mbit_per_s });
     vec![
         INJECTION.case(&Setup::over(Op::Exchange).streams(4), "1percent-out", |twin| {
@@ -28,6 +19,17 @@ pub(super) fn cases() -> Vec<Case> {
         OF_DATAGRAMS.case(&datagrams(20), "5percent-in", |twin| lose(twin, Way::ToServer, Packets::Udp, 50)),
         OF_DATAGRAMS.case(&datagrams(50).streams(2), "10percent-in", |twin| lose(twin, Way::ToServer, Packets::Udp, 100)),
     ]
+}
+
+pub(super) fn on_the_way(twin: &mut PathTwin, loss_ppm: u32) {
+    if let Path::Relay { to_server, to_client } = &mut twin.network.path {
+        to_server.loss_ppm = loss_ppm;
+        to_client.loss_ppm = loss_ppm;
+    }
+}
+
+pub(super) fn lose(twin: &mut PathTwin, way: Way, packets: Packets, per_mille: u32) {
+    twin.network.losses.push(Loss { way, packets, per_mille });
 }
 
 /// Segments are sent again, and the op takes longer.

@@ -1,6 +1,8 @@
 //! The faults of network paths. Those that web servers have as well have the same ids, and are other causes for duel, which
 //! sees them through its own server at the other end.
 
+mod drawn;
+
 use super::*;
 use crate::kinds::net::{Net, Op, PathTwin};
 use crate::twin::{Loss, Packets, Way};

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const INJECTION: Injection<Net> = Injection::new("net.path-delay", |arena| slower(arena, 1.3));
+pub(super) const INJECTION: Injection<Net> = Injection::new("net.path-delay", |arena| slower(arena, 1.3));
 
 pub(super) fn cases() -> Vec<Case> {
     let longer = |twin: &mut PathTwin, rtt_ms: u64| twin.network.path = Path::round_trip_us(rtt_ms * 1000);

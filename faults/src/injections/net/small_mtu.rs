@@ -2,11 +2,10 @@
 
 use super::*;
 
-const INJECTION: Injection<Net> = Injection::new("net.small-mtu", |arena| slower(arena, 1.2));
+pub(super) const INJECTION: Injection<Net> = Injection::new("net.small-mtu", |arena| slower(arena, 1.2));
 
 pub(super) fn cases() -> Vec<Case> {
-    // No offload on either side: the faulty path has as many packets as its MTU makes, and in nothing else it differs.
-    let bare = |op: Op| Setup::over(op).with("no-tso", |twin| twin.network.no_offload = true);
+    let bare = |op: Op| bare(Setup::over(op));
     let small = |twin: &mut PathTwin, mtu: u32| twin.network.mtu = Some(mtu);
     vec![
         INJECTION.case(&bare(Op::BulkReverse), "mtu576", |twin| small(twin, 576)),
@@ -14,4 +13,9 @@ pub(super) fn cases() -> Vec<Case> {
         INJECTION.case(&bare(Op::Bulk).streams(2), "mtu576", |twin| small(twin, 576)),
         INJECTION.case(&bare(Op::Bulk), "mtu900", |twin| small(twin, 900)),
     ]
+}
+
+/// No offload on either side: the faulty path has as many packets as its MTU makes, and in nothing else it differs.
+pub(super) fn bare(setup: Setup<Net>) -> Setup<Net> {
+    setup.with("no-tso", |twin| twin.network.no_offload = true)
 }

@@ -5,41 +5,47 @@
 
 use super::*;
 
-const INJECTION: Injection<Sql> = Injection::new("db.bad-plan", replanned);
+pub(super) const INJECTION: Injection<Sql> = Injection::new("db.bad-plan", replanned);
+/// What a table space costs is no setting that a session tells of; but who calls it a setting is right as well.
+pub(super) const AS_SETTING: Injection<Sql> = INJECTION.or(&["db.config"]);
 
 pub(super) fn cases() -> Vec<Case> {
     let points = |system| Setup::rows(system, 20_000, "select-random-points");
     let ranges = |system| Setup::rows(system, 20_000, "select-random-ranges");
-    // In one transaction, so that nobody sees the table without its index.
-    let hashed = |twin: &mut SqlTwin| {
-        twin.statements.push("DROP INDEX k_1; CREATE INDEX k_1 ON sbtest1 USING hash (k)");
-    };
-    let of_blocks = |twin: &mut SqlTwin| {
-        twin.statements.push("DROP INDEX k_1; CREATE INDEX k_1 ON sbtest1 USING brin (k)");
-    };
-    let ignored = |twin: &mut SqlTwin| twin.statements.push("ALTER TABLE sbtest1 ALTER INDEX k_1 IGNORED");
-    // What a table space costs is no setting that a session tells of; but who calls it a setting is right as well.
     let costly = |twin: &mut SqlTwin| {
         twin.statements.push("ALTER TABLESPACE pg_default SET (random_page_cost = 1000)");
     };
-    let as_setting = INJECTION.or(&["db.config"]);
     let update = Setup::rows(POSTGRES, 20_000, "update-non-index").sessions(2);
     let written_later = |setup: Setup<Sql>| setup.with("written-later", write_later);
     vec![
         INJECTION.case(&ranges(POSTGRES), "hash-index", hashed),
         INJECTION.case(&points(POSTGRES).sessions(4), "brin-index", of_blocks),
         INJECTION.case(&written_later(points(POSTGRES).sessions(2)), "old-statistics", not_analyzed),
-        as_setting.case(&Setup::rows(POSTGRES, 20_000, "point-select"), "costly-tablespace", costly),
-        as_setting.case(&without_waits(update), "costly-tablespace", costly),
+        AS_SETTING.case(&Setup::rows(POSTGRES, 20_000, "point-select"), "costly-tablespace", costly),
+        AS_SETTING.case(&without_waits(update), "costly-tablespace", costly),
         INJECTION.case(&points(MARIADB), "ignored-index", ignored),
         INJECTION.case(&ranges(MARIADB).sessions(4), "ignored-index", ignored),
         INJECTION.case(&written_later(ranges(MARIADB)), "old-statistics", not_analyzed),
     ]
 }
 
+// In one transaction, so that nobody sees the table without its index.
+
+pub(super) fn hashed(twin: &mut SqlTwin) {
+    twin.statements.push("DROP INDEX k_1; CREATE INDEX k_1 ON sbtest1 USING hash (k)");
+}
+
+pub(super) fn of_blocks(twin: &mut SqlTwin) {
+    twin.statements.push("DROP INDEX k_1; CREATE INDEX k_1 ON sbtest1 USING brin (k)");
+}
+
+pub(super) fn ignored(twin: &mut SqlTwin) {
+    twin.statements.push("ALTER TABLE sbtest1 ALTER INDEX k_1 IGNORED");
+}
+
 /// Statistics of the table as it was before its rows were written, which nobody renews by himself; then those of the table as it is, by the
 /// last statement.
-fn write_later(twin: &mut SqlTwin) {
+pub(super) fn write_later(twin: &mut SqlTwin) {
     twin.statements.extend_from_slice(match twin.system {
         // A column that has had a few values, of which none stands out, and has many now. It is written anew as a whole, so that no old rows
         // are left, and VACUUM alone renews no statistics.
@@ -64,7 +70,7 @@ fn write_later(twin: &mut SqlTwin) {
 }
 
 /// The last statement is left out: the statistics stay those of the table as it was.
-fn not_analyzed(twin: &mut SqlTwin) {
+pub(super) fn not_analyzed(twin: &mut SqlTwin) {
     twin.statements.pop();
 }
 

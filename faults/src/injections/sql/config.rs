@@ -2,7 +2,7 @@
 
 use super::*;
 
-const INJECTION: Injection<Sql> = Injection::new("db.config", slower);
+pub(super) const INJECTION: Injection<Sql> = Injection::new("db.config", slower);
 
 pub(super) fn cases() -> Vec<Case> {
     let wide = |system| Setup::rows(system, 20_000, "read-only").sends(|load| load.range = 5_000);

@@ -1,5 +1,7 @@
 //! The faults of databases, each on PostgreSQL and on MariaDB where both can have it.
 
+mod drawn;
+
 use super::*;
 use crate::kinds::sql::{Sql, SqlArena, SqlTwin, System, is_missing};
 use crate::world::VolumePlan;

@@ -3,20 +3,15 @@
 use super::*;
 use crate::case::NAMELESS;
 
-const INJECTION: Injection<Sql> = Injection::new(NAMELESS, slower);
+pub(super) const INJECTION: Injection<Sql> = Injection::new(NAMELESS, slower);
 
 pub(super) fn cases() -> Vec<Case> {
     let works = |twin: &mut SqlTwin| {
-        twin.statements.push(match twin.system {
-            System::Postgres => {
-                "CREATE FUNCTION work() RETURNS trigger LANGUAGE plpgsql AS \
-                 'BEGIN PERFORM md5(repeat(NEW.c, 2000)); RETURN NULL; END'; \
-                 CREATE TRIGGER works AFTER UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION work()"
-            }
-            System::MariaDb => {
-                "CREATE TRIGGER works AFTER UPDATE ON sbtest1 FOR EACH ROW SET @worked = md5(repeat(NEW.c, 4000))"
-            }
-        });
+        let work = match twin.system {
+            System::Postgres => "md5(repeat(NEW.c, 2000))",
+            System::MariaDb => "md5(repeat(NEW.c, 4000))",
+        };
+        twin.statements.push(crate::random::kept(trigger(twin.system, work)));
     };
     [POSTGRES, MARIADB]
         .into_iter()
@@ -25,4 +20,17 @@ pub(super) fn cases() -> Vec<Case> {
             INJECTION.case(&without_waits(setup), "trigger-that-computes", works)
         })
         .collect()
+}
+
+/// What calls a function for each row that is changed.
+pub(super) fn trigger(system: System, call: &str) -> String {
+    match system {
+        System::Postgres => format!(
+            "CREATE FUNCTION work() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM {call}; RETURN NULL; END'; \
+             CREATE TRIGGER works AFTER UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION work()"
+        ),
+        System::MariaDb => {
+            format!("CREATE TRIGGER works AFTER UPDATE ON sbtest1 FOR EACH ROW SET @worked = {call}")
+        }
+    }
 }

@@ -45,6 +45,7 @@ impl DiskArena {
         let has = |word: &str| work.words.contains(&word);
         let after = |name: &str| work.words.iter().skip_while(|word| **word != name).nth(1);
         let (flush, compressibility) = (after("--flush"), after("--compressibility"));
+        let (depth, threads) = (after("--depth"), after("-t"));
         let op = if work.op == "fsync" { "randwrite" } else { work.op };
         let mut all = vec![
             "--name=sample".to_owned(),
@@ -57,6 +58,11 @@ impl DiskArena {
             "--refill_buffers=1".to_owned(),
             "--output-format=json".to_owned(),
         ];
+        all.extend(depth.map(|depth| format!("--iodepth={depth}")));
+        all.extend(depth.map(|_| "--ioengine=libaio".to_owned()));
+        if let Some(threads) = threads {
+            all.extend([format!("--numjobs={threads}"), "--thread".to_owned(), "--group_reporting".to_owned()]);
+        }
         all.extend(flush.map(|every| format!("--fsync={every}")));
         if let Some(share) = compressibility {
             all.push(format!("--buffer_compress_percentage={:.0}", 100.0 * share.parse::<f64>()?));

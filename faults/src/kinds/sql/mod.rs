@@ -1,5 +1,6 @@
 //! Databases: two servers with the tables of sysbench, and duel over their Unix sockets.
 
+mod ops;
 mod server;
 mod tools;
 
@@ -44,6 +45,16 @@ pub(crate) struct SqlTwin {
     pub(crate) statements: Vec<&'static str>,
     /// A file system of its own for its data.
     pub(crate) volume: Option<VolumePlan>,
+    /// Who stands before its socket.
+    pub(crate) relay: Option<Relay>,
+}
+
+/// A relay that makes some messages of clients wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Relay {
+    /// Of the messages on a connection; 0: none.
+    pub(crate) every: u32,
+    pub(crate) us: u32,
 }
 
 /// The load that duel is told to make.
@@ -122,7 +133,7 @@ const DEFAULT_KEYS: &str = "uniform";
 impl Setup<Sql> {
     /// A table of so many rows, and an op over one connection.
     pub(crate) fn rows(system: System, rows: u32, op: &'static str) -> Setup<Sql> {
-        let twin = SqlTwin { system, rows, settings: Vec::new(), statements: Vec::new(), volume: None };
+        let twin = SqlTwin { system, rows, settings: Vec::new(), statements: Vec::new(), volume: None, relay: None };
         let load = Transactions { op, connections: 1, range: DEFAULT_RANGE, reconnects: false, keys: DEFAULT_KEYS };
         Setup::new(twin, load)
     }

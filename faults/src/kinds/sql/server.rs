@@ -1,6 +1,6 @@
 //! Database servers: how each is made, filled, copied and started.
 
-use super::{SqlTwin, System};
+use super::{Relay, SqlTwin, System};
 use crate::world::{Folder, Launch, Namespace, Running, Volume, World, is_installed, run, succeed};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -18,11 +18,14 @@ const PORT: &str = "5432";
 /// One that runs. It is reached by its socket, which no namespace hides.
 pub(crate) struct Server {
     // Dropped in this order: the server, all that it has started, what they work on.
+    _relay: Option<Running>,
     running: Running,
     namespace: Namespace,
     _volume: Option<Volume>,
     _data: Option<Folder>,
     sockets: Folder,
+    /// Where clients find it.
+    at: PathBuf,
     system: System,
     rows: u32,
 }
@@ -52,7 +55,7 @@ pub(super) fn filled(world: &World, twin: &SqlTwin, duel: &Path) -> anyhow::Resu
     let data = folder.path().join("data");
     make(twin.system, folder.path(), &data)?;
     world.go_on()?;
-    let plain = SqlTwin { settings: Vec::new(), statements: Vec::new(), volume: None, ..twin.clone() };
+    let plain = SqlTwin { settings: Vec::new(), statements: Vec::new(), volume: None, relay: None, ..twin.clone() };
     let mut server = Server::serve(world, &plain, &data, None, None)?;
     server.make_database()?;
     let rows = twin.rows.to_string();
@@ -84,6 +87,22 @@ fn make(system: System, folder: &Path, data: &Path) -> anyhow::Result<()> {
             succeed("mariadb-install-db", &[&words[..], &["--user=mysql", &data]].concat())
         }
     }
+}
+
+/// A relay before the server's socket, and the folder in which its own one is.
+fn relayed(namespace: &Namespace, sockets: &Path, system: System, plan: Relay) -> anyhow::Result<(Running, PathBuf)> {
+    let name = match system {
+        System::Postgres => format!(".s.PGSQL.{PORT}"),
+        System::MariaDb => "socket".to_owned(),
+    };
+    let at = sockets.join("relay");
+    std::fs::create_dir(&at)?;
+    let relay = Launch::new(std::env::current_exe()?)
+        .args(["relay-messages", "--every", &plan.every.to_string(), "--us", &plan.us.to_string(), "--listen"])
+        .args([at.join(&name)])
+        .args(["--to"])
+        .args([sockets.join(&name)]);
+    Ok((relay.within(namespace).on(SERVER_CPU).start(&sockets.join("relay.log"))?, at))
 }
 
 const AS_POSTGRES: [&str; 3] = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
@@ -148,7 +167,15 @@ impl Server {
         };
         let running = launch.within(&namespace).on(SERVER_CPU).start(&sockets.path().join("log"))?;
         let (system, rows) = (twin.system, twin.rows);
-        let mut server = Server { running, namespace, _volume: volume, _data: folder, sockets, system, rows };
+        let (relay, at) = match &twin.relay {
+            None => (None, sockets.path().to_owned()),
+            Some(plan) => {
+                let (relay, at) = relayed(&namespace, sockets.path(), system, *plan)?;
+                (Some(relay), at)
+            }
+        };
+        let mut server =
+            Server { _relay: relay, running, namespace, _volume: volume, _data: folder, sockets, at, system, rows };
         let began = Instant::now();
         while server.client(server.first_database(), "SELECT 1").is_err() {
             world.go_on()?;
@@ -201,7 +228,7 @@ impl Server {
 
     /// As duel is told of it.
     pub(crate) fn address(&self) -> String {
-        let at = self.sockets.path().display();
+        let at = self.at.display();
         match self.system {
             System::Postgres => format!("postgres://{CLIENT}@/{DATABASE}?host={at}&port={PORT}"),
             System::MariaDb => format!("mysql://{CLIENT}@/{DATABASE}?socket={at}/socket"),
@@ -242,7 +269,7 @@ impl Server {
     }
 
     fn words(&self, database: &str, user: &str) -> (&'static str, Vec<String>) {
-        let at = self.sockets.path().display().to_string();
+        let at = self.at.display().to_string();
         let (program, words): (_, Vec<String>) = match self.system {
             System::Postgres => (
                 "psql",

@@ -1,8 +1,9 @@
 //! Set-ups by chance: what both twins are before one of them gets its fault.
 
-use super::installed::Installed;
+use super::installed;
 use crate::case::Setup;
 use crate::dice::Dice;
+use crate::random::Installed;
 use crate::twin::{Key, Path, Server, Versions};
 
 /// Header fields that a user might type. `Accept-Encoding` is what a probe of duel's needs to vary.
@@ -17,7 +18,7 @@ pub(super) const HEADERS: [&[&str]; 6] = [
 
 /// Draws one. Sizes and connections are ratios, so each octave is as likely as the other.
 pub(super) fn draw(dice: &mut Dice, installed: &Installed) -> Setup {
-    let server = *dice.pick(&installed.servers());
+    let server = *dice.pick(&installed::servers(installed));
     let mut setup = Setup::of(server).bytes(dice.between(200.0, 2e6) as u64).connections(dice.whole(1, 64));
     if server != Server::Own && dice.one_in(2) {
         setup = with_tls(setup.https(), dice);
