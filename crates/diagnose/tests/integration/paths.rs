@@ -52,7 +52,9 @@ struct Path {
     /// Bytes per second that the receiving end reads at most, all streams together: then its window closes.
     reads: f64,
     lost: f64,
-    /// The same in all that comes after the comparison.
+    /// What a sender that minds losses makes get lost besides, by starting too fast.
+    overshoots: f64,
+    /// Random losses in all that comes after the comparison.
     lost_later: Option<f64>,
     /// What a sender that does not mind losses still carries of what there is.
     carries: f64,
@@ -79,6 +81,7 @@ const CLEAN: Path = Path {
     cap: 1e12,
     reads: 600e6,
     lost: 0.0,
+    overshoots: 0.0,
     lost_later: None,
     carries: 1.0,
     waits_for_lost: 0.0,
@@ -132,7 +135,9 @@ impl Path {
                 let segments = 3.0 * flow / segment;
                 // Each stream of BBR sends more than its part, to see whether there is more.
                 let too_much = if congestion == "bbr" { 0.05 * streams.sqrt() } else { 0.05 };
-                let again = (self.lost + if is_capped && self.is_policed { too_much } else { 0.0 }) * segments;
+                let of_start = if congestion == "bbr" { 0.0 } else { self.overshoots };
+                let again =
+                    (self.lost + of_start + if is_capped && self.is_policed { too_much } else { 0.0 }) * segments;
                 let held = if waits { 2.5e6 } else { 0.0 };
                 let counted = [("busy_us", 3e6), ("window_limited_us", held), ("buffer_limited_us", 0.0)];
                 let sent = [("segments", segments), ("retransmits", again)];
@@ -342,6 +347,21 @@ fn losses_beside_full_windows_are_possible_and_no_more() {
         for finding in findings([1.03, 1.03], "bulk", 1, near, far).iter().filter(|found| found.cause == "net.loss") {
             assert_eq!(finding.confidence, Confidence::Possible, "{finding:#?}");
         }
+    }
+}
+
+#[test]
+fn what_another_congestion_control_loses_is_no_loss_of_the_path() {
+    let lossy = Path { lost: 5e-4, congestion: "bbr", trip_s: 40e-3, overshoots: 0.01, ..CLEAN };
+    let reno = Path { congestion: "reno", ..lossy.clone() };
+    for streams in [1, 2] {
+        assert_eq!(first("bulk", streams, &lossy, &reno), "net.congestion-control", "{streams}");
+        // Known so widely that the flip leaves open whether it matters.
+        assert_eq!(found_within([20.0, 20.0], "bulk", streams, &lossy, &reno), ["unknown"], "{streams}");
+        // Where the path loses as much whoever sends, it is that.
+        let near = Path { congestion: "cubic", lost: 0.0, overshoots: 0.0, ..lossy.clone() };
+        let far = Path { lost: 0.01, ..reno.clone() };
+        assert_eq!(first("bulk", streams, &near, &far), "net.loss", "{streams}");
     }
 }
 

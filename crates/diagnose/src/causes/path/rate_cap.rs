@@ -7,7 +7,7 @@
 //! for a little, of one stream as of several. Datagrams beyond it get lost, or come late, and at a lower rate they do not.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::paths::{KINDS, Sends, Streams, both, loses_more, queues, sends, streams};
+use crate::evidence::paths::{KINDS, Sends, Streams, both, congestion_of_sender, loses_more, queues, sends, streams};
 use crate::evidence::worth::reference;
 use crate::gap::{Flip, Gap, Look, View};
 use crate::path::Path;
@@ -123,11 +123,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 
 /// Whether the slow side's sender takes losses for congestion, as all do but bbr.
 fn minds_losses(gap: &Gap<'_>) -> bool {
-    let name = match sends(gap) {
-        Some(Sends::Blocks { from_us: true }) => "tcp.congestion",
-        _ => "tcp.peer_congestion",
-    };
-    gap.text(gap.slow, name).is_some_and(|congestion| !congestion.starts_with("bbr"))
+    gap.text(gap.slow, congestion_of_sender(gap)).is_some_and(|congestion| !congestion.starts_with("bbr"))
 }
 
 /// At least half as large a share of the segments was sent again. What is too much for a cap is none of it where little is sent.
