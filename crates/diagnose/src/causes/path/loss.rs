@@ -20,7 +20,8 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
     description: "packets get lost on the path and are sent again after time-outs",
     signature: "segments are sent again, and not on the fast side: streams add up, or as much is sent again of a small part \
-                of the flow; no window holds them back, or with windows of one size the gap is as wide; of exchanges, time beyond \
+                of the flow; no window holds them back, or with windows of one size the gap is as wide; where congestion controls differ, \
+                it is with the same one, too; of exchanges, time beyond \
                 the usual one that is worth the gap. Of datagrams: as many get lost with a sixteenth of them",
     at_most: "likely; possible where windows hold it back",
     needs_machine: false,
