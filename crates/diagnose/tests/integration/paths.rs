@@ -66,6 +66,8 @@ struct Path {
     is_policed: bool,
     /// Datagrams beyond the cap wait, and none is dropped.
     has_long_queue: bool,
+    /// Datagrams that are on their way when slots end.
+    cut_off: f64,
     /// What waits does so at the other end.
     waits_there: bool,
     congestion: &'static str,
@@ -88,6 +90,7 @@ const CLEAN: Path = Path {
     has_busy_ends: false,
     is_policed: false,
     has_long_queue: false,
+    cut_off: 0.0,
     waits_there: false,
     congestion: "cubic",
 };
@@ -102,8 +105,9 @@ impl Path {
         let (rate, bytes, counted): (f64, f64, Vec<(&str, f64)>) = match op {
             "udp" => {
                 let sent = streams * set("bitrate").unwrap_or(10.0) * 1e6 / 8.0 / 1400.0;
-                let came = sent.min(self.cap / 1400.0) * (1.0 - self.lost);
+                let came = sent.min(self.cap / 1400.0) * (1.0 - self.lost) - self.cut_off / 3.0;
                 let waits = if self.has_long_queue { (sent - self.cap / 1400.0).max(0.0) } else { 0.0 };
+                let waits = waits + self.cut_off / 3.0;
                 let lost = 3.0 * (sent - came - waits);
                 failed = lost as u64;
                 let later_us = streams * 1e6 * (1.0 / came - 1.0 / sent);
@@ -270,6 +274,17 @@ fn each_cause_is_named_over_one_stream_and_over_several() {
         let reads_late = Path { waits_there: true, ..queues };
         assert_eq!(found("udp", streams, &CLEAN, &reads_late), ["unknown"], "{streams}");
     }
+}
+
+#[test]
+fn datagrams_that_are_on_their_way_when_slots_end_are_taken_from_what_a_cap_keeps() {
+    let near = Path { cut_off: 12.0, ..CLEAN };
+    let capped = Path { cap: 1e6, has_long_queue: true, ..near.clone() };
+    assert_eq!(first("udp", 1, &near, &capped), "net.rate-cap");
+    // On its side alone more of them are late, however few are sent.
+    let takes_long = Path { cut_off: 40.0, ..capped.clone() };
+    assert_eq!(found("udp", 1, &near, &takes_long), ["unknown"]);
+    assert_eq!(first("udp", 1, &near, &Path { lost: 0.2, ..near.clone() }), "net.loss");
 }
 
 /// BBR goes on at what there is, and one stream fills it.

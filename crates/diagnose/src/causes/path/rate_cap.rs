@@ -220,17 +220,22 @@ fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standin
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         Look::Missing(why) => return Err(Standing::Undecided(gap.evidence(reference, format!("{lost}; {why}")))),
     };
-    let Some((missing, sent)) = Path::of(fewer.slow).not_come() else {
+    let [Some((missing, sent)), Some((missing_of_fast, sent_of_fast))] = both(&fewer).map(|path| path.not_come())
+    else {
         return Err(Standing::Undecided(gap.evidence(reference, lost)));
     };
+    // Of so few in a slot those that were on their way at its end are a part that counts, on the fast side as well.
+    let beyond = missing - missing_of_fast / sent_of_fast * sent;
     // Of what gets lost at random no more than a fifth gets lost there once in a thousand times, where ten are expected. Nor is a way
     // that only takes long any shorter for fewer.
     const LEAST_EXPECTED: f64 = 10.0;
     let expected = slow * sent;
     let text = format!(
-        "{lost}; with a sixteenth of the datagrams {missing:.0} of {sent:.0}, where {expected:.0} would at random"
+        "{lost}; with a sixteenth of the datagrams {missing:.0} of {sent:.0}, where {expected:.0} would at random, and \
+         {missing_of_fast:.0} of {sent_of_fast:.0} of those to {}",
+        gap.fast_name()
     );
-    if expected < LEAST_EXPECTED || missing > 0.2 * expected {
+    if expected < LEAST_EXPECTED || beyond > 0.2 * expected {
         return Err(Standing::Undecided(gap.evidence(&fewer, text)));
     }
     let facts = vec![gap.evidence(&fewer, text)];
