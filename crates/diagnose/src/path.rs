@@ -44,8 +44,12 @@ impl<'a> Path<'a> {
     /// Segments sent again, and their share of all that were sent.
     pub(crate) fn sent_again(&self) -> Option<(f64, f64)> {
         let again = self.count("retransmits")?;
-        let all = self.count("segments").filter(|&segments| segments > 0.0)?;
-        Some((again, again / all))
+        Some((again, again / self.segments()?))
+    }
+
+    /// Segments that were sent.
+    pub(crate) fn segments(&self) -> Option<f64> {
+        self.count("segments").filter(|&segments| segments > 0.0)
     }
 
     /// Datagrams that got lost on the way, and all that were sent.

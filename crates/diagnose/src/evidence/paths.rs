@@ -51,6 +51,14 @@ pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
     })
 }
 
+/// The fact that tells the congestion control of who sends blocks: of us, or of the server.
+pub(crate) fn congestion_of_sender(gap: &Gap<'_>) -> &'static str {
+    match sends(gap) {
+        Some(Sends::Blocks { from_us: true }) => "tcp.congestion",
+        _ => "tcp.peer_congestion",
+    }
+}
+
 /// Both sides of a view.
 pub(crate) fn both<'a>(view: &View<'a>) -> [Path<'a>; 2] {
     [Path::of(view.slow), Path::of(view.fast)]

@@ -5,21 +5,23 @@
 //! the path with one stream, so that there it is asked what gets lost where little flows. Who waits for a lost segment fills its window: where
 //! windows hold a stream back, the gap has to be as wide with windows of one size, and losses have to be worth it. An exchange that loses a packet waits for
 //! a time-out of 200 ms and more, which its mean tells from what is usual. Datagrams are not sent again; where fewer of them get lost when
-//! less is sent, it is a cap.
+//! less is sent, it is a cap. And where the senders' congestion controls differ, they may lose different parts of what they send over paths that are
+//! alike.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, shown_flip};
-use crate::evidence::paths::{KINDS, Sends, both, loses_more, queues, sends, streams};
+use crate::evidence::paths::{KINDS, Sends, both, congestion_of_sender, loses_more, queues, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::path::Path;
-use crate::probes::{FEWER_DATAGRAMS, LITTLE, SET_WINDOW, TRICKLE};
-use duel_model::{Confidence, Evidence, TargetObservation, format_bytes};
+use crate::probes::{FEWER_DATAGRAMS, LITTLE, SET_WINDOW, TRICKLE, congestion};
+use duel_model::{Confidence, Evidence, TargetObservation, format_bytes, sanitize_line};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
     description: "packets get lost on the path and are sent again after time-outs",
     signature: "segments are sent again, and not on the fast side: streams add up, or as much is sent again of a small part \
-                of the flow; no window holds them back, or with windows of one size the gap is as wide; of exchanges, time beyond \
+                of the flow; no window holds them back, or with windows of one size the gap is as wide; where congestion controls differ, \
+                it is with the same one, too; of exchanges, time beyond \
                 the usual one that is worth the gap. Of datagrams: as many get lost with a sixteenth of them",
     at_most: "likely; possible where windows hold it back",
     needs_machine: false,
@@ -49,6 +51,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             if !more {
                 return Err(Standing::RuledOut(gap.evidence(reference, again)));
             }
+            let alike = with_one_congestion_control(gap, reference, &again)?;
             let by_windows = slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK);
             let beside = if by_windows { vec![beside_windows(gap, reference, &again)?] } else { Vec::new() };
             let streams = streams(gap)?;
@@ -65,6 +68,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
                 at_random(gap, [slow, fast], &open)?
             };
             facts.extend(beside);
+            facts.extend(alike);
             let told = told(gap, &again, facts);
             // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed. And what losses
             // are worth beside windows is known at most: a reader that is slow and loses as much would look the same.
@@ -127,8 +131,45 @@ fn beside_windows(gap: &Gap<'_>, reference: &View<'_>, again: &str) -> Result<Ev
     }
     let same_windows = shown_flip(gap, SET_WINDOW)?;
     let (then, text) = (&same_windows.view, gap.tell_flip(&same_windows));
-    let is_as_wide = then.log.mid >= Flip::EXPLAINS * reference.log.mid && then.log.low() > 0.5 * reference.log.mid;
-    if is_as_wide { Ok(gap.evidence(then, text)) } else { Err(open(&text)) }
+    if stays_as_wide(then, reference) { Ok(gap.evidence(then, text)) } else { Err(open(&text)) }
+}
+
+/// The gap is about as wide under a flip as it was before.
+fn stays_as_wide(then: &View<'_>, before: &View<'_>) -> bool {
+    then.log.mid >= Flip::EXPLAINS * before.log.mid && then.log.low() > 0.5 * before.log.mid
+}
+
+/// That the slow side loses more, and the gap is as wide, with the same congestion control on all paths, where the senders use different
+/// ones; `None` where they do not. What a sender loses is its own doing as well: one that starts too fast, or fills a queue until
+/// something is dropped, loses many at once, and another one on the same path hardly any.
+fn with_one_congestion_control(gap: &Gap<'_>, reference: &View<'_>, again: &str) -> Result<Option<Evidence>, Standing> {
+    let name = congestion_of_sender(gap);
+    let (Some(of_slow), Some(of_fast)) = (gap.text(gap.slow, name), gap.text(gap.fast, name)) else { return Ok(None) };
+    if of_slow == of_fast {
+        return Ok(None);
+    }
+    let [of_slow, of_fast] = [of_slow, of_fast].map(sanitize_line);
+    let open = |why: &str| {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let text = format!("{again}, but the sender to {slow} uses {of_slow}, that to {fast} {of_fast}; {why}");
+        Standing::Undecided(gap.evidence(reference, text))
+    };
+    let mut missing = "no other one can be set".to_owned();
+    for kind in congestion(&of_fast) {
+        let view = match gap.look(kind) {
+            Look::Shown(view) => view,
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Missing(why) => {
+                missing = why;
+                continue;
+            }
+        };
+        let [slow, fast] = both(&view);
+        let text = format!("{}: {}", kind.phrase(), gap.tell(&view));
+        let is_lost = loses_more(slow, fast) == Some(true) && stays_as_wide(&view, reference);
+        return if is_lost { Ok(Some(gap.evidence(&view, text))) } else { Err(open(&text)) };
+    }
+    Err(open(&missing))
 }
 
 /// That as much gets lost where little flows, and the path is as the other one in all else. A sender that does not take losses for
