@@ -11,7 +11,7 @@ pub(crate) fn hide_passwords(typed: &[OsString]) -> bool {
 
 /// A word as it may be seen; `None`: as it is.
 fn without_password(word: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(word).ok()?;
+    let text = &*String::from_utf8_lossy(word);
     // Behind the name of a target, or the option of a plan file.
     let begin = text.find("://").and_then(|at| text[..at].rfind('=')).map_or(0, |at| at + 1);
     let (before, address) = text.split_at(begin);
@@ -20,7 +20,7 @@ fn without_password(word: &[u8]) -> Option<String> {
     (duel_sql::claims(address) && public.len() < address.len()).then(|| format!("{before}{public}"))
 }
 
-/// The kernel shows the memory that it put the words into when the program began, and nothing else reads them by then.
+/// The kernel shows the memory that it put the words into when the program began. What is read of them later is without passwords, too.
 #[cfg(target_os = "linux")]
 fn written(shown: &[Option<String>]) -> std::io::Result<()> {
     use std::io::{Error, ErrorKind};
@@ -74,5 +74,7 @@ mod tests {
             let found = without_password(typed.as_bytes());
             assert_eq!(found.as_deref(), shown, "{typed}");
         }
+        let found = without_password(b"postgres://u:hunter\xff2@h/db");
+        assert!(found.is_some_and(|shown| !shown.contains("hunter")), "a word that is no text has one as well");
     }
 }

@@ -15,6 +15,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The kernel's log is asked for with every so many samples where it cannot be followed.
 const LOG_EVERY: u64 = 10;
 
+/// Looks at what a server's threads sleep in that are made for one question, and the time before each. That is less than half of the
+/// shortest slot around which machines are read.
+const LOOKS_AT_SLEEPERS: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
+
 /// A host that is being watched. Dropping it ends the shell there.
 ///
 /// A host that stops answering does not end anything: [`HostWatch::sample`] says so from then on, and
@@ -200,7 +205,7 @@ impl Watcher {
                     let _ = to.send(self.sockets());
                 }
                 Ok(Ask::Sleeping(to)) => {
-                    let _ = to.send(self.ask("sleeping").map(|text| parse::sleepers(&text)));
+                    let _ = to.send(self.sleepers());
                 }
                 Ok(Ask::Server(to)) => {
                     let _ = to.send(self.server());
@@ -258,6 +263,15 @@ impl Watcher {
     fn sockets(&mut self) -> Result<String, HostError> {
         let text = self.ask("sockets")?;
         Ok(duel_model::sanitize(&text))
+    }
+
+    fn sleepers(&mut self) -> Result<Sleepers, HostError> {
+        let mut seen = Sleepers::default();
+        for _ in 0..LOOKS_AT_SLEEPERS {
+            thread::sleep(BETWEEN_LOOKS);
+            seen.add(&parse::sleepers(&self.ask("sleeping")?));
+        }
+        Ok(seen)
     }
 
     fn server(&mut self) -> Result<Serving, HostError> {

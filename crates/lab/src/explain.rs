@@ -323,9 +323,9 @@ impl Lab {
         let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
         let local = plan.targets.iter().map(is_local).collect();
         let allowed = duel_load::allowed_cpus();
-        let quiet_looks = vec![0; plan.targets.len()];
+        let slots = vec![0; plan.targets.len()];
         let mut readings =
-            Readings { hosts, demands, local, allowed, before: None, quiet: Vec::new(), quiet_looks, looking: None };
+            Readings { hosts, demands, local, allowed, before: None, quiet: Vec::new(), slots, looking: None };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -477,8 +477,8 @@ struct Readings<'a> {
     allowed: Vec<u32>,
     before: Option<HostSample>,
     quiet: Vec<(usize, HostSample)>,
-    /// How often each server was looked at without load.
-    quiet_looks: Vec<u32>,
+    /// Slots that each target has had.
+    slots: Vec<u32>,
     /// What the threads of the server under load sleep in: looks that are under way.
     looking: Option<Receiver<Result<Sleepers, HostError>>>,
 }
@@ -508,8 +508,9 @@ const LEFT_BEHIND: Duration = Duration::from_millis(60);
 /// How long this machine is watched without load then: a quarter of the shortest slot. Other machines are read over the network, by
 /// packets of their own, and are seen without load while another target has its slot.
 const QUIET: Duration = Duration::from_millis(100);
-/// How often it is looked at what a server's threads sleep in without load: who waits for work then does so all the time.
-const QUIET_LOOKS: u32 = 2;
+/// Before every so many slots of a target it is looked at what its server's threads sleep in without load: who waits for work then does so
+/// all the time, and a server may have more threads later than it begins with.
+const QUIET_EVERY: u32 = 3;
 
 /// Whether a counter of the whole machine counts what goes over its networks. Only these are cleared of what went on before a slot:
 /// what a server does for an op ends with its answer there, while its CPU and its disk may go on working for it.
@@ -542,10 +543,11 @@ impl Readings<'_> {
 
     /// What the threads of a target's server sleep in when there is nothing to do.
     fn look_without_load(&mut self, target: usize) {
-        if self.quiet_looks[target] == QUIET_LOOKS {
+        let slot = self.slots[target];
+        self.slots[target] += 1;
+        if !slot.is_multiple_of(QUIET_EVERY) {
             return;
         }
-        self.quiet_looks[target] += 1;
         if let Some(Ok(Ok(seen))) = self.hosts.look_at_sleepers(target).map(|looking| looking.recv())
             && seen.looks > 0
         {

@@ -101,6 +101,8 @@ pub struct Sleepers {
     pub looks: u32,
     /// Threads that slept in each function, summed over the looks.
     pub threads: BTreeMap<String, u64>,
+    /// Those of them that slept in a futex without a time-out, and so until another thread wakes them.
+    pub without_timeout: u64,
 }
 
 impl Sleepers {
@@ -111,9 +113,15 @@ impl Sleepers {
     /// Adds other looks at the same server.
     pub fn add(&mut self, more: &Self) {
         self.looks += more.looks;
+        self.without_timeout += more.without_timeout;
         for (function, threads) in &more.threads {
             *self.threads.entry(function.clone()).or_default() += threads;
         }
+    }
+
+    /// How many slept until another thread wakes them, at a time; `None` where nobody looked.
+    pub fn mean_without_timeout(&self) -> Option<f64> {
+        (self.looks > 0).then(|| self.without_timeout as f64 / f64::from(self.looks))
     }
 
     /// How many slept in such functions at a time; `None` where nobody looked.

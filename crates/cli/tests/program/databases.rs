@@ -101,7 +101,13 @@ fn a_password_is_taken_from_where_it_may_stand_and_is_nowhere_to_be_seen() {
         assert!(!is_there, "{} has the password", entry.path().display());
     }
     assert!(place.archive().exists() && page.exists());
-    for said in [&done.stdout, &done.stderr, &place.duel(["show", "last"]).ok().stdout] {
+    // What is packed within the archive stands in the document as well.
+    for said in [
+        &done.stdout,
+        &done.stderr,
+        &place.duel(["show", "last"]).ok().stdout,
+        &place.duel(["show", "last", "--json"]).ok().stdout,
+    ] {
         assert!(!said.contains(PASSWORD), "{said}");
     }
 

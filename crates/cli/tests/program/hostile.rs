@@ -82,7 +82,8 @@ fn whatever_a_server_does_duel_ends_in_order() {
     );
     let late: Vec<String> =
         seen.iter().filter(|(_, told)| told.was_refused).map(|(meeting, _)| meeting.label()).collect();
-    assert!(late.len() * 100 <= seen.len() * MOST_LATE_PERCENT, "refused, and not loaded: {late:?}");
+    let most = (seen.len() * MOST_LATE_PERCENT / 100).max(1);
+    assert!(late.len() <= most, "refused, and not loaded: {late:?}");
     let met = |name: &str| seen.iter().any(|(meeting, _)| meeting.name == name);
     let stale: Vec<&str> =
         KNOWN.iter().map(|(name, _)| *name).filter(|name| met(name) && !wrong.contains_key(name)).collect();

@@ -2,9 +2,10 @@
 //!
 //! The kernel tells the function in which a thread sleeps (`wchan`). Threads that wait for work sleep without load, too, so only what
 //! is more under load is about requests. Whoever waits for another thread of its program sleeps in a futex (Franke, Russell and
-//! Kirkwood, *Fuss, Futexes and Furwocks*, 2002): for a lock, a place in a pool, or work that a thread does for all.
+//! Kirkwood, *Fuss, Futexes and Furwocks*, 2002): for a lock, a place in a pool, or work that a thread does for all. Some runtimes sleep
+//! for timers in a futex as well; these have a time-out, which the arguments of the system call tell.
 
-use duel_model::{HostDemand, format_figure};
+use duel_model::{HostDemand, Sleepers, format_figure};
 
 /// Fewer threads at a time are not worth a word.
 const LEAST_THREADS: f64 = 0.5;
@@ -13,7 +14,7 @@ const MOST_TOLD: usize = 3;
 
 /// What is slept for, by parts of the names of kernel functions.
 const SLEEPS: &[(&str, &[&str])] = &[
-    ("for another thread of the server", &["futex"]),
+    ("for another thread of the server, or for a timer of its runtime", &["futex"]),
     ("for a timer", &["nanosleep"]),
     ("for any of several connections", &["ep_poll", "epoll", "poll_schedule", "do_poll", "do_select"]),
     ("for what arrives at a socket", &["sk_wait", "wait_woken", "unix_stream", "inet_csk", "skb_recv", "tcp_recv"]),
@@ -24,9 +25,16 @@ const SLEEPS: &[(&str, &[&str])] = &[
     ("for a pipe", &["pipe"]),
 ];
 
-/// Threads of the server that sleep for another one at a time, more under load than without; `None` where that is not known.
+/// Looks that tell how many threads sleep: those of three slots under load, and those before one slot without.
+const LEAST_LOOKS: [u32; 2] = [9, 3];
+
+/// Threads of the server that sleep until another one wakes them, at a time, more under load than without; `None` where that is not
+/// known, or too few looks tell it.
 pub(crate) fn for_each_other(demand: &HostDemand) -> Option<f64> {
-    more_under_load(demand, |function| function.contains("futex"))
+    let (loaded, quiet) = (&demand.sleepers, &demand.quiet_sleepers);
+    let is_enough = [loaded.looks, quiet.looks].iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
+    let [loaded, quiet] = [loaded, quiet].map(Sleepers::mean_without_timeout);
+    Some(loaded? - quiet?).filter(|_| is_enough)
 }
 
 fn more_under_load(demand: &HostDemand, is_such: impl Fn(&str) -> bool + Copy) -> Option<f64> {
@@ -58,36 +66,45 @@ pub(crate) fn told(slow: &HostDemand, fast: &HostDemand, fast_name: &str) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::Sleepers;
 
-    fn asleep(looks: u32, threads: &[(&str, u64)]) -> Sleepers {
-        Sleepers { looks, threads: threads.iter().map(|(function, count)| ((*function).to_owned(), *count)).collect() }
+    fn asleep(looks: u32, untimed: u64, threads: &[(&str, u64)]) -> Sleepers {
+        let threads = threads.iter().map(|(function, count)| ((*function).to_owned(), *count)).collect();
+        Sleepers { looks, threads, without_timeout: untimed }
     }
 
-    fn demand(loaded: &[(&str, u64)], quiet: &[(&str, u64)]) -> HostDemand {
-        HostDemand { sleepers: asleep(10, loaded), quiet_sleepers: asleep(5, quiet), ..HostDemand::default() }
+    fn demand(loaded: (u64, &[(&str, u64)]), quiet: (u64, &[(&str, u64)])) -> HostDemand {
+        HostDemand {
+            sleepers: asleep(10, loaded.0, loaded.1),
+            quiet_sleepers: asleep(5, quiet.0, quiet.1),
+            ..HostDemand::default()
+        }
     }
 
     #[test]
-    fn who_waits_for_work_does_not_wait_for_others() {
+    fn who_waits_for_work_or_for_a_timer_does_not_wait_for_others() {
         // A pool of 16: all wait for work without load, and six still do under load.
-        let pool = demand(&[("futex_wait_queue", 60), ("hrtimer_nanosleep", 100)], &[("futex_wait_queue", 80)]);
+        let pool =
+            demand((60, &[("futex_wait_queue", 60), ("hrtimer_nanosleep", 100)]), (80, &[("futex_wait_queue", 80)]));
         assert_eq!(for_each_other(&pool), Some(-10.0));
-        let lock = demand(&[("futex_wait_queue", 130), ("hrtimer_nanosleep", 10)], &[("wait_woken", 70)]);
+        let timers = demand((0, &[("futex_wait_queue", 130)]), (0, &[("wait_woken", 70)]));
+        assert_eq!(for_each_other(&timers), Some(0.0));
+        let lock = demand((130, &[("futex_wait_queue", 130), ("hrtimer_nanosleep", 10)]), (0, &[("wait_woken", 70)]));
         assert_eq!(for_each_other(&lock), Some(13.0));
         let told = told(&lock, &pool, "A").unwrap();
         assert_eq!(
             told,
-            "13.0 threads at a time for another thread of the server (futex_wait_queue; A: 0), 1.00 threads at a time for a timer \
-             (hrtimer_nanosleep; A: 10.0)"
+            "13.0 threads at a time for another thread of the server, or for a timer of its runtime (futex_wait_queue; A: 0), 1.00 \
+             threads at a time for a timer (hrtimer_nanosleep; A: 10.0)"
         );
     }
 
     #[test]
-    fn where_nobody_looked_nothing_is_known() {
-        let seen = demand(&[("futex_wait_queue", 130)], &[]);
+    fn where_nobody_looked_or_hardly_anybody_nothing_is_known() {
+        let seen = demand((130, &[("futex_wait_queue", 130)]), (0, &[("wait_woken", 70)]));
         assert_eq!(for_each_other(&HostDemand::default()), None);
         assert_eq!(for_each_other(&HostDemand { quiet_sleepers: Sleepers::default(), ..seen.clone() }), None);
+        let once = HostDemand { sleepers: asleep(3, 39, &[("futex_wait_queue", 39)]), ..seen.clone() };
+        assert_eq!(for_each_other(&once), None);
         assert_eq!(told(&seen, &HostDemand::default(), "A"), None);
     }
 }

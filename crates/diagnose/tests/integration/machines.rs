@@ -1,7 +1,7 @@
 //! Causes that the servers' machines show, in the simulated world: found on either side at several strengths, never
 //! where something alike is at work, and never where the machine is not read.
 
-use crate::world::machine::UNAVAILABLE;
+use crate::world::machine::{UNAVAILABLE, UNTIMED};
 use crate::world::{Dice, Server, World, named, open_loop, world};
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 use duel_model::{Confidence, Explanation, SECOND_NS};
@@ -321,7 +321,7 @@ fn a_lock_is_not_ruled_out_because_throughput_levels_off() {
 /// Where throughput levels off, threads that sleep for each other tell a lock, or a pool within the server, from a queue.
 #[test]
 fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
-    const FUTEX: &str = "futex_wait_queue";
+    const FUTEX: &str = UNTIMED;
     const TIMER: &str = "hrtimer_nanosleep";
     for set_up in set_ups() {
         let connections = f64::from(set_up.2);
@@ -333,7 +333,8 @@ fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
             assert_eq!(named(explanation)[0], ("lock.contention", Some(side)), "{explanation:#?}");
             assert_eq!(explanation.findings[0].confidence, Confidence::Likely, "{explanation:#?}");
         });
-        let others: [(&str, Server); 4] = [
+        let others: [(&str, Server); 5] = [
+            ("timers of its runtime", locked(&[("futex_do_wait", connections - 1.0, 0.3), (TIMER, 1.0, 0.0)])),
             ("a queue before few threads", locked(&[(FUTEX, 0.2, 0.3), (TIMER, 1.0, 0.0)])),
             (
                 "a pool whose threads wait for work",
@@ -354,6 +355,12 @@ fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
                 );
             });
         }
+        // It fills its CPUs: whoever hands a request to another thread waits until that one had its turn.
+        let many_cpus = Server { cores: 64.0, kernel: 1.9e6, delay: 0.1e6, ..fast.clone() };
+        let full = Server { cores: 1.0, asleep: behind_a_lock.to_vec(), ..many_cpus.clone() };
+        both_ways(&a_world(&full, &many_cpus, set_up), |_, explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"), "{explanation:#?}");
+        });
         // Where as many sleep so on the fast side, that is how this server is built.
         let built_so = Server { asleep: behind_a_lock.to_vec(), ..fast.clone() };
         both_ways(&a_world(&locked(&behind_a_lock), &built_so, set_up), |_, explanation, _| {

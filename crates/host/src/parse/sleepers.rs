@@ -7,19 +7,23 @@ const MOST_FUNCTIONS: usize = 64;
 /// Longest name that is taken for one: the kernel's own limit is 512, and names of that length are generated.
 const LONGEST_NAME: usize = 64;
 
-/// Reads looks, each a line `look:` and a line for each thread. Nothing was seen where no thread of any look is told: then the
-/// kernel hides them.
+/// Reads one look, which has a line for each thread. Nothing was seen where no thread is told: then the kernel hides them.
 pub(crate) fn sleepers(text: &str) -> Sleepers {
-    let mut seen = Sleepers::default();
-    for line in text.lines().map(str::trim) {
-        if line == "look:" {
-            seen.looks += 1;
-        } else if seen.looks > 0 && is_function(line) {
-            if let Some(threads) = seen.threads.get_mut(line) {
-                *threads += 1;
-            } else if seen.threads.len() < MOST_FUNCTIONS {
-                seen.threads.insert(line.to_owned(), 1);
-            }
+    let mut seen = Sleepers { looks: 1, ..Sleepers::default() };
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(function) = words.next().filter(|word| is_function(word)) else { continue };
+        let is_untimed = match (words.next(), words.next()) {
+            (None, None) => false,
+            (Some("untimed"), None) => true,
+            // A sentence.
+            _ => continue,
+        };
+        seen.without_timeout += u64::from(is_untimed);
+        if let Some(threads) = seen.threads.get_mut(function) {
+            *threads += 1;
+        } else if seen.threads.len() < MOST_FUNCTIONS {
+            seen.threads.insert(function.to_owned(), 1);
         }
     }
     if seen.threads.is_empty() { Sleepers::default() } else { seen }
@@ -38,28 +42,29 @@ mod tests {
 
     #[test]
     fn threads_are_counted_by_what_they_sleep_in() {
-        let seen =
-            sleepers("look:\nfutex_wait_queue\nfutex_wait_queue\n0\nlook:\nhrtimer_nanosleep\nfutex_wait_queue\n0\n");
-        assert_eq!(seen.looks, 2);
-        assert_eq!(seen.mean(|function| function.contains("futex")), Some(1.5));
+        let mut seen = sleepers("futex_wait_queue untimed\nfutex_wait_queue untimed\nfutex_wait_queue\n0\n");
+        seen.add(&sleepers("hrtimer_nanosleep\nfutex_wait_queue\n0\n\n"));
+        assert_eq!((seen.looks, seen.without_timeout), (2, 2));
+        assert_eq!(seen.mean(|function| function.contains("futex")), Some(2.0));
         assert_eq!(seen.mean(|function| function == "hrtimer_nanosleep"), Some(0.5));
         assert_eq!(seen.mean(|function| function == "ep_poll"), Some(0.0));
+        assert_eq!(seen.mean_without_timeout(), Some(1.0));
     }
 
     #[test]
     fn what_is_hidden_is_not_known() {
-        for text in ["", "look:\n0\n0\nlook:\n0\n", "duel: too many threads\n", "futex_wait_queue\n"] {
+        for text in ["", "0\n0\n", "0 untimed\n", "duel: too many threads\n"] {
             assert_eq!(sleepers(text), Sleepers::default(), "{text:?}");
-            assert_eq!(sleepers(text).mean(|_| true), None);
+            assert_eq!((sleepers(text).mean(|_| true), sleepers(text).mean_without_timeout()), (None, None));
         }
     }
 
     #[test]
     fn what_is_no_name_of_a_function_is_left_out() {
         let long = "x".repeat(65);
-        let seen = sleepers(&format!("look:\nep_poll\n\x1b[2J\n{long}\nsh: 1: grep: not found\n1f\n"));
+        let seen = sleepers(&format!("ep_poll\n\x1b[2J\n{long}\nsh: 1: cannot open\n1f\n"));
         assert_eq!(seen.threads.keys().collect::<Vec<_>>(), ["ep_poll"]);
-        let many: String = (0..1000).map(|n| format!("look:\nf{n}\n")).collect();
+        let many: String = (0..1000).map(|n| format!("f{n}\n")).collect();
         assert_eq!(sleepers(&many).threads.len(), MOST_FUNCTIONS);
     }
 }

@@ -22,6 +22,8 @@ STRANGERS=
 ARRIVAL=
 KERNEL_LOG=
 SAMPLES=0
+# The number of the system call futex here; empty: nobody asked yet.
+FUTEX=
 # A file could not be read in time: no further one is tried.
 LATE=
 

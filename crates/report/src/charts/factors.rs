@@ -223,7 +223,11 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
             series,
             note: format!(
                 "Marks: what was measured, with {confidence} intervals. Crosses: left out of the fit. Lines: the fitted law{}.",
-                if has_band { format!(", with its {confidence} band") } else { String::new() }
+                if has_band {
+                    format!(", with its {confidence} interval at each number by itself")
+                } else {
+                    String::new()
+                }
             ),
         }),
         table: table(scaling),

@@ -75,6 +75,7 @@ impl Keeper {
         // terminal can type into it, and Ctrl-C there is for duel.
         let mut command = Command::new("setsid");
         if let Some(cpus) = order.cpus {
+            may_run_on(cpus)?;
             command.args(["taskset", "-c", cpus]);
         }
         // Whether its server could gain rights by setuid programs is not asked.
@@ -251,6 +252,19 @@ fn bytes_in(folder: &Path) -> u64 {
     bytes
 }
 
+/// Whether a process of ours may run on these CPUs, on all of them and no others: those of the server may be in a part of the machine that
+/// is closed to us, where the kernel refuses, or leaves some out without a word.
+fn may_run_on(cpus: &str) -> Result<(), WorkloadError> {
+    let status = Command::new("taskset").args(["-c", cpus, "cat", "/proc/self/status"]).stderr(Stdio::null()).output();
+    match status.map(|output| duel_process::Status::parse(&output.stdout).cpus) {
+        Ok(Some(ours)) if ours == cpus => Ok(()),
+        _ => Err(WorkloadError(format!(
+            "a copy cannot run on the CPUs that its server may use ({}): taskset does not let it",
+            sanitize_line(cpus)
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,6 +372,12 @@ mod tests {
             drop(keeper);
             fs::remove_dir_all(folder.path().join("bin")).unwrap();
         }
+    }
+
+    #[test]
+    fn cpus_that_are_closed_to_us_are_said() {
+        let refused = may_run_on("4093").unwrap_err();
+        assert!(refused.0.contains("CPUs that its server may use (4093)"), "{}", refused.0);
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl SqlArena {
         let script = "set -o pipefail; \
                       for client in $(seq $1); do \"${@:3}\" <\"$2.$client\" | grep ^at >\"$2.$client.at\" & \
                       clients=\"$clients $!\"; done; \
-                      for client in $clients; do wait $client || exit 1; done";
+                      for client in $clients; do wait $client || { kill $clients 2>/dev/null; exit 1; }; done";
         let words = ["-c", script, "bash", &clients.to_string()];
         self.stop.go_on()?;
         let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([&file]).args(server.shell());

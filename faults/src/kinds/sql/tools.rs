@@ -57,7 +57,7 @@ impl SqlArena {
         }
         // So many clients at a time; each executes a file of its own.
         let script = "for client in $(seq $1); do \"${@:3}\" <\"$2.$client\" >/dev/null & clients=\"$clients $!\"; done; \
-                      for client in $clients; do wait $client || exit 1; done";
+                      for client in $clients; do wait $client || { kill $clients 2>/dev/null; exit 1; }; done";
         let words = ["-c", script, "bash", &connections.to_string()];
         self.stop.go_on()?;
         let began = Instant::now();

@@ -30,8 +30,8 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "lock.contention",
     description: "requests that are served at the same time hinder each other: with more of them, less gets done",
     signature: "throughput falls with more connections on the slow side alone; or hosts: CPU time per request \
-                grows with them though over one connection both are as fast; or it levels off, and as many of the server's \
-                threads as requests wait sleep for each other; no segments lost",
+                grows with them though over one connection both are as fast (no segments lost); or it levels off, and as many of the \
+                server's threads as requests wait sleep until another one wakes them, while CPUs and disks are idle",
     at_most: "likely; possible without more CPU time, and where nobody sees how busy the disks are",
     needs_machine: false,
 };
@@ -227,6 +227,10 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
         Err(_) => return Ok(None),
     };
+    // On CPUs that are full with its own work whoever hands a request to another thread waits until that one had its turn.
+    if own_share_of_cpus(gap).is_none_or(|share| share >= FULL) {
+        return Ok(None);
+    }
     let (Some(fast_side), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
     let asleep = |side: &Side<'_>| sleepers::for_each_other(side.demand());
     let (Some(of_slow), Some(of_fast)) = (asleep(&machines.slow), asleep(fast_side)) else { return Ok(None) };
@@ -241,8 +245,11 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     let waiting = connections - by_slow.max(1.0);
     // Of fewer than two nobody can tell a lock from a thread that hands its work to another one.
     let is_so = waiting >= 2.0 && of_slow - of_fast.max(0.0) >= Flip::EXPLAINS * waiting;
-    let share = (by_fast / by_slow).ln() / many.log.mid;
-    if !is_so || share < Flip::NOTEWORTHY {
+    // What is not there over one connection.
+    let more_log = many.log.mid - alone.log.mid;
+    let share = more_log / many.log.mid;
+    let least = (more_log - many.log.half().hypot(alone.log.half())) / many.log.mid;
+    if !is_so || least < Flip::NOTEWORTHY {
         return Ok(None);
     }
     let (slow, fast) = (gap.slow_name(), gap.fast_name());

@@ -115,19 +115,24 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     };
     let arrives_again = surely_further("tcp.received_segments").is_some_and(|segments| segments >= LEAST_SEGMENTS)
         && surely_further("ip.received_bytes").is_some_and(|bytes| bytes >= 0.5 * answer_bytes);
+    let seems_to = further_segments >= LEAST_SEGMENTS && on_slow.bytes - on_fast.bytes >= 0.5 * answer_bytes;
     // Where both hand on, and one connects anew for that, connecting brings segments too, and TLS certificates with it.
     let fronts = Fronts::of(gap, demands).ok();
     let hands_on = arrives_again && !fronts.is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
     let others_work = on_slow.others_ns - on_fast.others_ns >= Flip::NOTEWORTHY * on_fast.server_ns;
     let front = FRONTS.contains(&of_slow) && hands_on && others_work;
     // Over a Unix socket nothing is counted; then it is possible where others on the machine work for the request.
-    let unseen = proxy && !hands_on && others_work;
+    let unseen = proxy && !seems_to && others_work;
     if !(proxy && hands_on || front || unseen) {
         let text = format!(
             "{} listens on {slow}'s machine, {} on {fast}'s; {further_segments:.1} further TCP segments for each request",
             sanitize_line(of_slow),
             sanitize_line(of_fast)
         );
+        if seems_to && !arrives_again {
+            let text = format!("{text}, and they differ so much from slot to slot that they may be of others");
+            return Some(Standing::Undecided(gap.on_host(text, None)));
+        }
         // Another machine may stand in front of this one.
         return (gap.text(gap.slow, web::VIA).is_none())
             .then(|| Standing::Undecided(gap.on_host(format!("{text}: no sign of a hop there"), None)));
@@ -201,13 +206,16 @@ struct Work {
     others_ns: f64,
     /// TCP segments received: those that processes of one machine send each other too.
     segments: f64,
+    /// Bytes in these, headers of IP included.
+    bytes: f64,
 }
 
 impl Work {
     fn of(demand: &HostDemand) -> Option<Self> {
         let server_ns = demand.per_op("process.cpu_ns")?;
         let others_ns = demand.others_cpu_per_op()?;
-        Some(Self { server_ns, others_ns, segments: demand.per_op("tcp.received_segments")? })
+        let (segments, bytes) = (demand.per_op("tcp.received_segments")?, demand.per_op("ip.received_bytes")?);
+        Some(Self { server_ns, others_ns, segments, bytes })
     }
 
     fn all_ns(&self) -> f64 {

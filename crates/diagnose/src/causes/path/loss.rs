@@ -144,11 +144,12 @@ fn stays_as_wide(then: &View<'_>, before: &View<'_>) -> bool {
 /// something is dropped, loses many at once, and another one on the same path hardly any.
 fn with_one_congestion_control(gap: &Gap<'_>, reference: &View<'_>, again: &str) -> Result<Option<Evidence>, Standing> {
     let name = congestion_of_sender(gap);
-    let (Some(of_slow), Some(of_fast)) = (gap.text(gap.slow, name), gap.text(gap.fast, name)) else { return Ok(None) };
-    if of_slow == of_fast {
+    // Of a peer that does not tell its own it is not known whether they are alike.
+    let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| gap.text(side, name));
+    if of_slow.is_some() && of_slow == of_fast {
         return Ok(None);
     }
-    let [of_slow, of_fast] = [of_slow, of_fast].map(sanitize_line);
+    let [of_slow, of_fast] = [of_slow, of_fast].map(|of| of.map_or_else(|| "an unknown one".to_owned(), sanitize_line));
     let open = |why: &str| {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let text = format!("{again}, but the sender to {slow} uses {of_slow}, that to {fast} {of_fast}; {why}");

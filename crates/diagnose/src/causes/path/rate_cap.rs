@@ -77,6 +77,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(open("but windows or buffers hold it back for most of the time"));
     }
     let mut facts = vec![gap.evidence(&streams.many, format!("{flow}, and {held}"))];
+    let mut confidence = Confidence::Likely;
     if loses_more(slow, fast) == Some(true) {
         match gap.look(TRICKLE) {
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
@@ -90,6 +91,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
                     open(&format!("but whether as much gets lost of little is not known: {why}; {what}"))
                 })?;
                 facts.push(of_more);
+                // Losses that come and go may have been more just while several, or just while one, were looked at.
+                confidence = Confidence::Possible;
             }
             Look::Shown(_) | Look::Missing(_) => {}
         }
@@ -118,7 +121,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     facts.push(gap.evidence(&short, segments));
     let told = told(gap, &flow, facts);
     // All of the slow side's time is that in which the cap lets nothing more pass.
-    Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
+    Ok(fit_by_host(gap, &ENTRY, Some(1.0), confidence, told))
 }
 
 /// Whether the slow side's sender takes losses for congestion, as all do but bbr.
@@ -136,8 +139,8 @@ fn loses_as_much(little: Path<'_>, before: Path<'_>) -> bool {
 /// That several streams lose a larger part than one does, though they carry as much: each sends more than its part of a cap, so that more of it
 /// is too much. At random it is the same part. This is for ways so short that no buffer makes little flow.
 ///
-/// Losses that come and go may be more by chance while several are looked at. So the comparison is made once more, after both: what it
-/// loses then has to stand where it stood.
+/// So that losses which grow, or go, are not taken for that, the comparison is made once more after both: what it loses then has to stand
+/// where it stood.
 fn more_is_lost_of_several(
     gap: &Gap<'_>,
     streams: &Streams<'_>,
@@ -235,7 +238,9 @@ fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standin
          {missing_of_fast:.0} of {sent_of_fast:.0} of those to {}",
         gap.fast_name()
     );
-    if expected < LEAST_EXPECTED || beyond > 0.2 * expected {
+    // What was lost for good is none of those that were on their way, so that no chance of the fast side's is in it.
+    let is_lost = Path::of(fewer.slow).missing().is_none_or(|(lost, _)| lost > 0.2 * expected);
+    if expected < LEAST_EXPECTED || is_lost || beyond > 0.2 * expected {
         return Err(Standing::Undecided(gap.evidence(&fewer, text)));
     }
     let facts = vec![gap.evidence(&fewer, text)];

@@ -107,13 +107,18 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
     }
 }
 
+/// Where threads of these worlds sleep until another one wakes them.
+pub const UNTIMED: &str = "futex_wait_queue";
+
 /// What its threads were seen to sleep in.
 fn sleepers(server: &Server, threads: fn(&(&'static str, f64, f64)) -> f64) -> Sleepers {
     const LOOKS: u32 = 18;
     let seen = |of: &(&'static str, f64, f64)| (of.0.to_owned(), (f64::from(LOOKS) * threads(of)).round() as u64);
+    let threads: BTreeMap<String, u64> = server.asleep.iter().map(seen).collect();
     Sleepers {
         looks: if server.asleep.is_empty() { 0 } else { LOOKS },
-        threads: server.asleep.iter().map(seen).collect(),
+        without_timeout: threads.get(UNTIMED).copied().unwrap_or(0),
+        threads,
     }
 }
 
