@@ -370,6 +370,8 @@ mod tests {
             wait_until("its server runs", || copy.join("status").exists());
             assert_eq!(cpus_in(&fs::read(copy.join("status")).unwrap()), cpus);
             drop(keeper);
+            // Whoever drops it does not wait for the end of that.
+            wait_until("the copy is gone", || !copy.exists());
             fs::remove_dir_all(folder.path().join("bin")).unwrap();
         }
     }

@@ -161,7 +161,12 @@ impl Server {
                 let fixed = ["--no-defaults", "--user=mysql", "--skip-networking", "--innodb-log-file-size=16M"];
                 let settings = twin.settings.iter().map(|(name, value)| format!("--{name}={value}"));
                 // Its number stands in its data folder, as on every machine: elsewhere nobody believes it.
-                let files = [format!("--socket={at}/socket"), format!("--datadir={}", data.display())];
+                // When it starts, it removes all temporary tables that it finds, those of others too.
+                let files = [
+                    format!("--socket={at}/socket"),
+                    format!("--tmpdir={at}"),
+                    format!("--datadir={}", data.display()),
+                ];
                 Launch::new("mariadbd").args(fixed).args(files).args(settings)
             }
         };

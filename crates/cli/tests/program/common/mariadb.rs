@@ -28,22 +28,29 @@ impl MariaDb {
         }
         let folder = place.path(name);
         std::fs::create_dir_all(&folder).unwrap();
-        let data = folder.join("data");
-        std::fs::create_dir(&data).unwrap();
-        std::fs::set_permissions(&data, PermissionsExt::from_mode(0o700)).unwrap();
+        // When it starts, MariaDB removes all temporary tables that it finds, those of others too.
+        let [data, temporary] = ["data", "tmp"].map(|name| folder.join(name));
+        for own in [&data, &temporary] {
+            std::fs::create_dir(own).unwrap();
+            std::fs::set_permissions(own, PermissionsExt::from_mode(0o700)).unwrap();
+        }
         let setup = place.file(&format!("{name}.sql"), format!("CREATE DATABASE db;\n{setup}\n"));
         // Whom it runs for where we are root: it must not.
         let user = user();
         if let Some((_, uid, gid)) = &user {
-            chown(&data, Some(*uid), Some(*gid)).unwrap();
+            [&data, &temporary].map(|own| chown(own, Some(*uid), Some(*gid)).unwrap());
         }
         let as_user = user.as_ref().map(|(name, ..)| format!("--user={name}"));
-        let mut install = quiet("mariadb-install-db");
+        let mut install = Command::new("mariadb-install-db");
+        install.stdin(Stdio::null()).current_dir("/").env("TMPDIR", &temporary);
         install.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=socket"]);
         install.args(["--innodb-log-file-size=4M", &format!("--datadir={}", data.display())]).args(as_user);
-        assert!(install.status().unwrap().success(), "mariadb-install-db");
+        let installed = install.output().unwrap();
+        let [said, complained] = [&installed.stdout, &installed.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        assert!(installed.status.success(), "mariadb-install-db: {said}{complained}");
         let port = free_port();
         let mut server = quiet(DAEMON);
+        server.env("TMPDIR", &temporary);
         if let Some((_, uid, gid)) = user {
             server.uid(uid).gid(gid);
         }

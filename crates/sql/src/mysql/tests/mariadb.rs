@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// end, and cleans up. An installation that is still under way then is in its group.
 const KEEPER: &str = r#"
 folder=$1 user=$2; shift 2
+# When it starts, MariaDB removes all temporary tables that it finds, those of others too.
+export TMPDIR="$folder"
 trap '' TERM
 (
     trap - TERM
