@@ -38,7 +38,9 @@ impl MariaDb {
         // Whom it runs for where we are root: it must not.
         let user = user();
         if let Some((_, uid, gid)) = &user {
-            [&data, &temporary].map(|own| chown(own, Some(*uid), Some(*gid)).unwrap());
+            for own in [&data, &temporary] {
+                chown(own, Some(*uid), Some(*gid)).unwrap();
+            }
         }
         let as_user = user.as_ref().map(|(name, ..)| format!("--user={name}"));
         let mut install = Command::new("mariadb-install-db");
