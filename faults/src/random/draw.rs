@@ -115,19 +115,19 @@ enum Content<K: DrawnKind> {
 impl<K: DrawnKind> Content<K> {
     /// `None` where there is nothing of this sort.
     fn draw(sort: Sort, dice: &mut Dice, installed: &Installed) -> Option<Content<K>> {
-        let there = |all: Vec<Drawable<K>>| -> Vec<Drawable<K>> {
-            all.into_iter().filter(|fault| installed.has_all(fault.needs)).collect()
+        let mut one_of = |all: &[&[Drawable<K>]]| {
+            let there: Vec<_> = all.iter().copied().flatten().filter(|fault| installed.has_all(fault.needs)).collect();
+            (!there.is_empty()).then(|| **dice.pick(&there))
         };
-        let mut one_of = |all: Vec<Drawable<K>>| (!all.is_empty()).then(|| *dice.pick(&all));
         Some(match sort {
-            Sort::Catalogue => Content::One(one_of(there(K::catalogue()))?),
-            Sort::Outside => Content::One(one_of(there(K::outside()))?),
+            Sort::Catalogue => Content::One(one_of(K::CATALOGUE)?),
+            Sort::Outside => Content::One(one_of(&[K::OUTSIDE])?),
             Sort::Double => {
                 let merged = K::MERGED?;
-                Content::Two(one_of(there(K::catalogue()))?, one_of(there(K::catalogue()))?, merged)
+                Content::Two(one_of(K::CATALOGUE)?, one_of(K::CATALOGUE)?, merged)
             }
             Sort::Equals => Content::Nothing,
-            Sort::Decoy => Content::Harmless(*dice.pick(&K::decoys())),
+            Sort::Decoy => Content::Harmless(*dice.pick(K::DECOYS)),
         })
     }
 
@@ -202,4 +202,27 @@ fn is_possible<K: DrawnKind>(case: Case) -> Option<Case> {
     let differs = pair.healthy != pair.faulty;
     let should_differ = !case.truth.is_empty() || case.id.starts_with("decoy/");
     (possible && differs == should_differ).then_some(case)
+}
+
+#[cfg(test)]
+impl Draw {
+    /// That the two twins differ, and that there are as many faults to verify, as a draw of its sort has.
+    pub(crate) fn differs_where_it_should(&self) {
+        let id = &self.case.id;
+        let faults = match self.sort {
+            Sort::Double => 2,
+            Sort::Catalogue | Sort::Outside => 1,
+            Sort::Equals | Sort::Decoy => 0,
+        };
+        assert_eq!(self.case.truth.len(), faults, "{id}");
+        assert_eq!(self.case.trial.differ_and_verify(), (self.sort != Sort::Equals, faults), "{id}");
+        assert!(!id.contains(char::is_whitespace), "{id}");
+    }
+}
+
+/// What draws with these faults can have at work, as results name it.
+#[cfg(test)]
+pub(crate) fn causes<K: DrawnKind>(is_there: impl Fn(&Drawable<K>) -> bool) -> std::collections::BTreeSet<String> {
+    let named = super::catalogue::<K>().filter(|fault| is_there(fault)).map(|fault| fault.injection.cause.to_owned());
+    named.chain([crate::case::NAMELESS.to_owned()]).collect()
 }

@@ -23,21 +23,29 @@ pub(crate) trait DrawnKind: Kind {
     /// Puts two faults on one twin. A kind has none where the verifications of its faults tell that an op takes longer and not why: of two
     /// at once nobody would know that both bite.
     const MERGED: Option<Merged<Self>> = None;
+    /// Faults that duel has names for.
+    const CATALOGUE: &'static [&'static [Drawable<Self>]];
+    /// Faults that it has none for: not to know is right.
+    const OUTSIDE: &'static [Drawable<Self>];
+    /// Differences that do no harm.
+    const DECOYS: &'static [Decoy<Self>];
 
     /// What there is to draw from on this machine.
     fn installed() -> Installed;
     /// What both twins are before one of them gets its fault; `None` where nothing is installed to make them.
     fn set_up(dice: &mut Dice, installed: &Installed) -> Option<Setup<Self>>;
-    /// Faults that duel has names for.
-    fn catalogue() -> Vec<Drawable<Self>>;
-    /// Faults that it has none for: not to know is right.
-    fn outside() -> Vec<Drawable<Self>>;
-    /// Differences that do no harm.
-    fn decoys() -> Vec<Decoy<Self>>;
     /// Whether there can be such a twin.
-    fn is_possible(twin: &Self::Twin) -> bool;
+    fn is_possible(_twin: &Self::Twin) -> bool {
+        true
+    }
     /// What an op takes under the draw's own load by another generator than duel, healthy and faulty, in any unit of time.
     fn op_takes(arena: &Self::Arena, load: &Self::Load) -> anyhow::Result<(f64, f64)>;
+}
+
+/// All faults of a kind that duel has names for.
+#[cfg(test)]
+pub(crate) fn catalogue<K: DrawnKind>() -> impl Iterator<Item = &'static Drawable<K>> {
+    K::CATALOGUE.iter().copied().flatten()
 }
 
 /// A fault that can be drawn.

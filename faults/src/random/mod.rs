@@ -20,10 +20,12 @@ use crate::world::{Interrupted, Stop, World};
 use clap::Args;
 pub(crate) use draw::Draw;
 #[cfg(test)]
-pub(crate) use draw::{Sort, double, draw};
+pub(crate) use draw::{Sort, causes, double, draw};
 pub(crate) use installed::Installed;
 use kept::Kept;
 use kind::Registered;
+#[cfg(test)]
+pub(crate) use kind::catalogue;
 pub(crate) use kind::{Decoy, Drawable, DrawnKind, Merged, kept};
 use looked::{Key, Looked};
 use std::io::Write;

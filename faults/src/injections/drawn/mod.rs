@@ -25,6 +25,9 @@ impl DrawnKind for Web {
     const BESIDE_SEED: u64 = 0;
     const OP: &'static str = "request";
     const MERGED: Option<Merged<Web>> = Some(merged);
+    const CATALOGUE: &'static [&'static [Drawable]] = &[tls::ALL, net::ALL, http::ALL, cpu::ALL];
+    const OUTSIDE: &'static [Drawable] = outside::ALL;
+    const DECOYS: &'static [Decoy] = decoys::ALL;
 
     fn installed() -> Installed {
         installed::here()
@@ -32,18 +35,6 @@ impl DrawnKind for Web {
 
     fn set_up(dice: &mut Dice, installed: &Installed) -> Option<Setup> {
         Some(setups::draw(dice, installed))
-    }
-
-    fn catalogue() -> Vec<Drawable> {
-        [tls::ALL, net::ALL, http::ALL, cpu::ALL].concat()
-    }
-
-    fn outside() -> Vec<Drawable> {
-        outside::ALL.to_vec()
-    }
-
-    fn decoys() -> Vec<Decoy> {
-        decoys::ALL.to_vec()
     }
 
     fn is_possible(twin: &Twin) -> bool {

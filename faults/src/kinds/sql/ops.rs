@@ -3,13 +3,10 @@
 
 use super::server::Server;
 use super::{SqlArena, System, Transactions};
-use crate::arena::CLIENT_CPU;
-use crate::world::Launch;
 use anyhow::{bail, ensure};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::fmt::Write as _;
-use std::process::Stdio;
 
 /// Point selects of a transaction, as duel's.
 const POINT_SELECTS: u32 = 10;
@@ -29,21 +26,15 @@ impl SqlArena {
         }
         let by_each = 1.2e6 / (slower_us * f64::from(self.load.connections));
         let ops = by_each.clamp(f64::from(FEW), 20_000.0) as u32;
-        let mut shortest = [f64::INFINITY; 2];
-        for turn in 1..=3 {
-            for (server, shortest) in servers.into_iter().zip(&mut shortest) {
-                *shortest = shortest.min(self.run_us(server, ops, turn)?);
-            }
-        }
-        Ok((shortest[0], shortest[1]))
+        self.by_turns(|server, turn| self.run_us(server, ops, turn + 1))
     }
 
     /// Microseconds between ops, where all clients do so many each, on rows that are theirs alone and the same on both servers.
-    fn run_us(&self, server: &Server, ops: u32, turn: u64) -> anyhow::Result<f64> {
+    fn run_us(&self, server: &Server, ops: u32, turn: u32) -> anyhow::Result<f64> {
         let clients = self.load.connections;
         let file = server.folder().join("ops.sql");
         for client in 0..clients {
-            let rows = Rows { of: server.rows(), client, clients, chance: Pcg64Mcg::seed_from_u64(turn) };
+            let rows = Rows { of: server.rows(), client, clients, chance: Pcg64Mcg::seed_from_u64(turn.into()) };
             // The server's clock: how long clients take to start is none of an op's.
             let clock = match server.system() {
                 System::Postgres => "SELECT 'at', extract(epoch FROM clock_timestamp())",
@@ -52,16 +43,7 @@ impl SqlArena {
             let text = text(&self.load, server.system(), rows, ops);
             std::fs::write(format!("{}.{}", file.display(), client + 1), format!("{clock};\n{text}{clock};\n"))?;
         }
-        let script = "set -o pipefail; \
-                      for client in $(seq $1); do \"${@:3}\" <\"$2.$client\" | grep ^at >\"$2.$client.at\" & \
-                      clients=\"$clients $!\"; done; \
-                      for client in $clients; do wait $client || { kill $clients 2>/dev/null; exit 1; }; done";
-        let words = ["-c", script, "bash", &clients.to_string()];
-        self.stop.go_on()?;
-        let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([&file]).args(server.shell());
-        let output = launch.command().stdin(Stdio::null()).output()?;
-        self.stop.go_on()?;
-        ensure!(output.status.success(), "the client failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        self.run_clients(server, clients, &file, "| grep ^at >\"$file.at\"")?;
         let mut per_us = 0.0;
         for client in 1..=clients {
             let told = std::fs::read_to_string(format!("{}.{client}.at", file.display()))?;

@@ -6,6 +6,7 @@ use crate::arena::CLIENT_CPU;
 use crate::world::Launch;
 use anyhow::ensure;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -13,12 +14,33 @@ impl SqlArena {
     /// Microseconds for each statement of the load, healthy and faulty: three times by turns, and the shortest of each, since what else
     /// happens on this machine only adds.
     pub(crate) fn statement_us(&self, connections: u32) -> anyhow::Result<(f64, f64)> {
+        self.by_turns(|server, turn| self.time_us(server, connections, turn))
+    }
+
+    /// The shortest of three times, by turns, healthy and faulty.
+    pub(super) fn by_turns(&self, time: impl Fn(&Server, u32) -> anyhow::Result<f64>) -> anyhow::Result<(f64, f64)> {
         let (mut healthy, mut faulty) = (f64::INFINITY, f64::INFINITY);
         for turn in 0..3 {
-            healthy = healthy.min(self.time_us(&self.healthy, connections, turn)?);
-            faulty = faulty.min(self.time_us(&self.faulty, connections, turn)?);
+            healthy = healthy.min(time(&self.healthy, turn)?);
+            faulty = faulty.min(time(&self.faulty, turn)?);
         }
         Ok((healthy, faulty))
+    }
+
+    /// Runs so many clients of a server at a time. Each executes `FILE.N`, from 1 on, and what it prints goes through `keep`, with the name of
+    /// its file in `$file`. Where one fails, none is left.
+    pub(super) fn run_clients(&self, server: &Server, clients: u32, file: &Path, keep: &str) -> anyhow::Result<()> {
+        let script = format!(
+            "set -o pipefail; for client in $(seq $1); do file=$2.$client; \"${{@:3}}\" <\"$file\" {keep} & clients=\"$clients $!\"; done; \
+             for client in $clients; do wait $client || {{ kill $clients 2>/dev/null; exit 1; }}; done"
+        );
+        self.stop.go_on()?;
+        let words = ["-c", &script, "bash", &clients.to_string()];
+        let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([file]).args(server.shell());
+        let output = launch.command().stdin(Stdio::null()).output()?;
+        self.stop.go_on()?;
+        ensure!(output.status.success(), "the client failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Ok(())
     }
 
     /// How both go about a statement of the load, healthy and faulty, as they tell it themselves.
@@ -55,16 +77,8 @@ impl SqlArena {
             }
             std::fs::write(format!("{}.{client}", file.display()), text)?;
         }
-        // So many clients at a time; each executes a file of its own.
-        let script = "for client in $(seq $1); do \"${@:3}\" <\"$2.$client\" >/dev/null & clients=\"$clients $!\"; done; \
-                      for client in $clients; do wait $client || { kill $clients 2>/dev/null; exit 1; }; done";
-        let words = ["-c", script, "bash", &connections.to_string()];
-        self.stop.go_on()?;
         let began = Instant::now();
-        let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([&file]).args(server.shell());
-        let output = launch.command().stdin(Stdio::null()).output()?;
-        self.stop.go_on()?;
-        ensure!(output.status.success(), "the client failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        self.run_clients(server, connections, &file, ">/dev/null")?;
         Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(statements * connections))
     }
 }

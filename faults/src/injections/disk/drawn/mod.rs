@@ -16,6 +16,9 @@ use crate::world::is_installed;
 impl DrawnKind for Disk {
     const BESIDE_SEED: u64 = 3 << 32;
     const OP: &'static str = "op";
+    const CATALOGUE: &'static [&'static [Drawable<Disk>]] = &[faults::ALL];
+    const OUTSIDE: &'static [Drawable<Disk>] = outside::ALL;
+    const DECOYS: &'static [Decoy<Disk>] = decoys::ALL;
 
     /// File systems that can be made, where there is what it takes to work on them, and bindfs.
     fn installed() -> Installed {
@@ -28,22 +31,6 @@ impl DrawnKind for Disk {
 
     fn set_up(dice: &mut Dice, installed: &Installed) -> Option<Setup<Disk>> {
         setups::draw(dice, installed)
-    }
-
-    fn catalogue() -> Vec<Drawable<Disk>> {
-        faults::ALL.to_vec()
-    }
-
-    fn outside() -> Vec<Drawable<Disk>> {
-        outside::ALL.to_vec()
-    }
-
-    fn decoys() -> Vec<Decoy<Disk>> {
-        decoys::ALL.to_vec()
-    }
-
-    fn is_possible(_twin: &DiskTwin) -> bool {
-        true
     }
 
     fn op_takes(arena: &DiskArena, _load: &Work) -> anyhow::Result<(f64, f64)> {

@@ -1,8 +1,7 @@
 //! What draws of disks are.
 
 use super::*;
-use crate::case::NAMELESS;
-use crate::random::{Draw, Sort, draw};
+use crate::random::{Draw, Sort, catalogue, causes, draw};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn all_installed() -> Installed {
@@ -38,20 +37,14 @@ fn each_dimension_is_reached() {
     assert_eq!((count("sort"), count("file system"), count("op"), count("memory")), (Sort::ALL.len() - 1, 3, 5, 2));
     assert_eq!((count("block"), count("backing")), (7, 2));
     assert_eq!(count("word"), 6, "{:?}", seen["word"]);
-    assert_eq!(count("decoy"), Disk::decoys().len(), "{:?}", seen["decoy"]);
-    let causes: BTreeSet<String> =
-        Disk::catalogue().iter().map(|fault| fault.injection.cause.to_owned()).chain([NAMELESS.to_owned()]).collect();
-    assert_eq!(seen["cause"], causes);
+    assert_eq!(count("decoy"), Disk::DECOYS.len(), "{:?}", seen["decoy"]);
+    assert_eq!(seen["cause"], causes::<Disk>(|_| true));
 }
 
 #[test]
 fn twins_differ_where_they_should() {
     for drawn in draws(600) {
-        let id = &drawn.case.id;
-        let faults = usize::from(matches!(drawn.sort, Sort::Catalogue | Sort::Outside));
-        assert_eq!(drawn.case.truth.len(), faults, "{id}");
-        assert_eq!(drawn.case.trial.differ_and_verify(), (drawn.sort != Sort::Equals, faults), "{id}");
-        assert!(!id.contains(char::is_whitespace), "{id}");
+        drawn.differs_where_it_should();
     }
 }
 
@@ -70,7 +63,7 @@ fn only_what_is_installed_is_drawn() {
 
 #[test]
 fn what_duel_may_name_of_disks_is_drawn() {
-    let drawn: BTreeSet<&str> = Disk::catalogue().iter().map(|fault| fault.injection.cause).collect();
+    let drawn: BTreeSet<&str> = catalogue::<Disk>().map(|fault| fault.injection.cause).collect();
     for cause in duel_diagnose::catalogue_of("disk").iter().map(|entry| entry.id) {
         assert_ne!(drawn.contains(cause), duel_diagnose::unproven().contains(&cause), "{cause}");
     }

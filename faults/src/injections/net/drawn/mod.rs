@@ -15,6 +15,9 @@ use crate::random::{Decoy, Drawable, DrawnKind, Installed};
 impl DrawnKind for Net {
     const BESIDE_SEED: u64 = 2 << 32;
     const OP: &'static str = "op";
+    const CATALOGUE: &'static [&'static [Drawable<Net>]] = &[faults::ALL];
+    const OUTSIDE: &'static [Drawable<Net>] = outside::ALL;
+    const DECOYS: &'static [Decoy<Net>] = decoys::ALL;
 
     /// The ways of sending that the kernel lets namespaces choose from.
     fn installed() -> Installed {
@@ -23,22 +26,6 @@ impl DrawnKind for Net {
 
     fn set_up(dice: &mut Dice, _installed: &Installed) -> Option<Setup<Net>> {
         Some(setups::draw(dice))
-    }
-
-    fn catalogue() -> Vec<Drawable<Net>> {
-        faults::ALL.to_vec()
-    }
-
-    fn outside() -> Vec<Drawable<Net>> {
-        outside::ALL.to_vec()
-    }
-
-    fn decoys() -> Vec<Decoy<Net>> {
-        decoys::ALL.to_vec()
-    }
-
-    fn is_possible(_twin: &PathTwin) -> bool {
-        true
     }
 
     /// Of datagrams, which are sent at a pace of their own, the time from one that arrives to the next.

@@ -1,8 +1,7 @@
 //! What draws of paths are.
 
 use super::*;
-use crate::case::NAMELESS;
-use crate::random::{Draw, Sort, draw};
+use crate::random::{Draw, Sort, catalogue, causes, draw};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn draws(count: u32) -> Vec<Draw> {
@@ -32,21 +31,15 @@ fn each_dimension_is_reached() {
     }
     let count = |what: &str| seen[what].len();
     assert_eq!((count("sort"), count("op"), count("near"), count("line")), (Sort::ALL.len() - 1, 5, 2, 2));
-    assert_eq!(count("outside"), Net::outside().len(), "{:?}", seen["outside"]);
-    assert!(count("decoy") >= Net::decoys().len(), "{:?}", seen["decoy"]);
-    let causes: BTreeSet<String> =
-        Net::catalogue().iter().map(|fault| fault.injection.cause.to_owned()).chain([NAMELESS.to_owned()]).collect();
-    assert_eq!(seen["cause"], causes);
+    assert_eq!(count("outside"), Net::OUTSIDE.len(), "{:?}", seen["outside"]);
+    assert!(count("decoy") >= Net::DECOYS.len(), "{:?}", seen["decoy"]);
+    assert_eq!(seen["cause"], causes::<Net>(|_| true));
 }
 
 #[test]
 fn twins_differ_where_they_should() {
     for drawn in draws(600) {
-        let id = &drawn.case.id;
-        let faults = usize::from(matches!(drawn.sort, Sort::Catalogue | Sort::Outside));
-        assert_eq!(drawn.case.truth.len(), faults, "{id}");
-        assert_eq!(drawn.case.trial.differ_and_verify(), (drawn.sort != Sort::Equals, faults), "{id}");
-        assert!(!id.contains(char::is_whitespace), "{id}");
+        drawn.differs_where_it_should();
     }
 }
 
@@ -60,7 +53,7 @@ fn what_the_kernel_does_not_offer_is_not_drawn() {
 
 #[test]
 fn what_duel_may_name_of_paths_is_drawn() {
-    let drawn: BTreeSet<&str> = Net::catalogue().iter().map(|fault| fault.injection.cause).collect();
+    let drawn: BTreeSet<&str> = catalogue::<Net>().map(|fault| fault.injection.cause).collect();
     let known: BTreeSet<&str> = duel_diagnose::catalogue_of("net").iter().map(|entry| entry.id).collect();
     assert_eq!(drawn, known);
 }

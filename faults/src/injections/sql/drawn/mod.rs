@@ -15,6 +15,9 @@ use crate::random::{Decoy, Drawable, DrawnKind, Installed, kept};
 impl DrawnKind for Sql {
     const BESIDE_SEED: u64 = 1 << 32;
     const OP: &'static str = "transaction";
+    const CATALOGUE: &'static [&'static [Drawable<Sql>]] = &[faults::ALL];
+    const OUTSIDE: &'static [Drawable<Sql>] = outside::ALL;
+    const DECOYS: &'static [Decoy<Sql>] = decoys::ALL;
 
     fn installed() -> Installed {
         let there = [POSTGRES, MARIADB].into_iter().filter(|system| is_missing(*system).is_none());
@@ -23,22 +26,6 @@ impl DrawnKind for Sql {
 
     fn set_up(dice: &mut Dice, installed: &Installed) -> Option<Setup<Sql>> {
         setups::draw(dice, installed)
-    }
-
-    fn catalogue() -> Vec<Drawable<Sql>> {
-        faults::ALL.to_vec()
-    }
-
-    fn outside() -> Vec<Drawable<Sql>> {
-        outside::ALL.to_vec()
-    }
-
-    fn decoys() -> Vec<Decoy<Sql>> {
-        decoys::ALL.to_vec()
-    }
-
-    fn is_possible(_twin: &SqlTwin) -> bool {
-        true
     }
 
     fn op_takes(arena: &SqlArena, _load: &Transactions) -> anyhow::Result<(f64, f64)> {

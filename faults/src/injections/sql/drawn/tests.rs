@@ -1,8 +1,7 @@
 //! What draws of databases are.
 
 use super::*;
-use crate::case::NAMELESS;
-use crate::random::{Draw, Sort, draw};
+use crate::random::{Draw, Sort, catalogue, causes, draw};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn both_installed() -> Installed {
@@ -36,26 +35,25 @@ fn each_dimension_is_reached() {
     let count = |what: &str| seen[what].len();
     assert_eq!((count("sort"), count("system"), count("keys"), count("anew")), (Sort::ALL.len() - 1, 2, 5, 2));
     assert_eq!(count("op"), 9, "{:?}", seen["op"]);
-    assert_eq!(count("outside"), Sql::outside().len(), "{:?}", seen["outside"]);
-    assert_eq!(count("decoy"), Sql::decoys().len(), "{:?}", seen["decoy"]);
-    let causes: BTreeSet<String> =
-        Sql::catalogue().iter().map(|fault| fault.injection.cause.to_owned()).chain([NAMELESS.to_owned()]).collect();
-    assert_eq!(seen["cause"], causes);
+    assert_eq!(count("outside"), Sql::OUTSIDE.len(), "{:?}", seen["outside"]);
+    assert_eq!(count("decoy"), Sql::DECOYS.len(), "{:?}", seen["decoy"]);
+    assert_eq!(seen["cause"], causes::<Sql>(|_| true));
 }
 
 #[test]
 fn twins_differ_where_they_should() {
     for drawn in draws(600) {
-        let id = &drawn.case.id;
-        let faults = usize::from(matches!(drawn.sort, Sort::Catalogue | Sort::Outside));
-        assert_eq!(drawn.case.truth.len(), faults, "{id}");
-        assert_eq!(drawn.case.trial.differ_and_verify(), (drawn.sort != Sort::Equals, faults), "{id}");
-        assert!(!id.contains(char::is_whitespace), "{id}");
+        drawn.differs_where_it_should();
         let pair = drawn.case.trial.pair::<Sql>().unwrap();
         for twin in [&pair.healthy, &pair.faulty] {
             // PostgreSQL takes names with underscores, MariaDB's options have dashes.
             let foreign = if twin.system == POSTGRES { '-' } else { '_' };
-            assert!(twin.settings.iter().all(|(name, _)| !name.contains(foreign)), "{id}: {:?}", twin.settings);
+            assert!(
+                twin.settings.iter().all(|(name, _)| !name.contains(foreign)),
+                "{}: {:?}",
+                drawn.case.id,
+                twin.settings
+            );
         }
     }
 }
@@ -79,7 +77,7 @@ fn what_duel_may_name_of_databases_is_drawn() {
         ("disk.slow-reads", "no hand-made case of databases injects it"),
         ("disk.split-reads", "no hand-made case injects it"),
     ];
-    let drawn: BTreeSet<&str> = Sql::catalogue().iter().map(|fault| fault.injection.cause).collect();
+    let drawn: BTreeSet<&str> = catalogue::<Sql>().map(|fault| fault.injection.cause).collect();
     for cause in duel_diagnose::catalogue_of("sql").iter().map(|entry| entry.id) {
         let excused = NOT_DRAWN.iter().any(|(not, _)| *not == cause) || duel_diagnose::unproven().contains(&cause);
         assert_ne!(drawn.contains(cause), excused, "{cause}");
