@@ -4,7 +4,7 @@ use super::Ranked;
 use crate::evidence::by_hand;
 use crate::evidence::db_settings::differing_undeclared;
 use crate::evidence::machines::pid;
-use crate::gap::{Gap, differences_in};
+use crate::gap::{Flip, Gap, differences_in};
 use crate::probes::{ALL_CLOSE, GROUP, Kind, SUITE, TLS_12};
 use crate::repeat;
 use duel_model::web::{self, phase};
@@ -30,6 +30,8 @@ pub(super) fn differing(gap: &Gap<'_>) -> Vec<Ranked> {
         if name == COMMAND_LINE {
             // Any two servers were started with different files and folders.
             if has_own_option(difference) { TOLD_TO } else { ANY }
+        } else if THREADS.contains(&&**name) && !may_matter(gap, difference) {
+            ANY
         } else if begins(near) {
             NEAR
         } else if begins(&OF_ITSELF) {
@@ -51,6 +53,17 @@ fn has_own_option(difference: &Difference) -> bool {
         words.map(|word| word.split('=').next().unwrap_or(word).to_owned()).collect()
     };
     options(&difference.slow) != options(&difference.fast)
+}
+
+/// Numbers of threads: many servers start and end some as they are needed.
+const THREADS: [&str; 2] = ["process.threads", "process.all_threads"];
+
+/// Whether one of the numbers is so much larger that it can be a noteworthy part of the gap: with as many times the threads at most as
+/// many times the work is done.
+fn may_matter(gap: &Gap<'_>, difference: &Difference) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
+    let both = number(&difference.slow).zip(number(&difference.fast));
+    both.is_none_or(|(slow, fast)| (slow / fast).ln().abs() >= Flip::NOTEWORTHY * gap.comparison.log.mid)
 }
 
 /// Facts of a server, of its process and of what it is given.

@@ -135,6 +135,15 @@ fn facts_are_told_behind_what_can_be_the_gap_and_not_where_they_differ_by_nature
     };
     assert_eq!(places("java -Xint -cp b App"), ["process.command_line", "process.threads"]);
     assert_eq!(places("java -cp b App"), ["process.threads", "process.command_line"]);
+    // As many threads as that may be there at one moment and not at the next: they go behind whatever else is near.
+    let many = |server, threads, user| {
+        with(server, &[("process.threads", threads), ("process.all_threads", threads), ("process.user", user)])
+    };
+    leads(&many(good(), "35", "www"), &many(sleeping(good()), "34", "root"), |leads, _| {
+        let facts = leads.differences.iter().filter(|differs| differs.kind == DifferenceKind::Fact);
+        let names: Vec<_> = facts.map(|differs| &*differs.name).collect();
+        assert_eq!(names, ["process.user", "process.threads"], "{leads:#?}");
+    });
     // A limit of the server's group, and how to see it; of one process the same priority is not told twice.
     let limited = [
         ("cgroup.io_limits", "blkio.throttle.read_iops_device 254:0 100"),
