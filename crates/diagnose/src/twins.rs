@@ -5,7 +5,7 @@
 //! twin as it is has to show the gap itself; if it does not, nothing follows from the changed one.
 
 use crate::gap::{Flip, Gap, Look, View};
-use crate::probes::{self, COPY, Kind, copy_with};
+use crate::probes::{self, COPY, Kind};
 use crate::repeat;
 use duel_model::{Evidence, Probe, TwinChange, TwinReading, sanitize_line};
 
@@ -61,12 +61,12 @@ impl<'a> Gap<'a> {
         self.on_both([Some(change), None].map(|change| probes::twin(change).of(self.slow)))
     }
 
-    /// What private copies of the slow side's server tell about this setting, with the fast side's value.
-    pub(crate) fn on_copies(&self, fact: &'static str) -> Twins<'a> {
+    /// What private copies of the slow side's server tell about a change that is made to one of them.
+    pub(crate) fn on_copies(&self, changed: Kind) -> Twins<'a> {
         if self.case.most_copied_bytes.is_none() {
             return Twins::NotAllowed;
         }
-        self.on_both([copy_with(fact), COPY].map(|kind| kind.of(self.slow)))
+        self.on_both([changed, COPY].map(|kind| kind.of(self.slow)))
     }
 
     fn on_both(&self, [changed, same]: [Kind; 2]) -> Twins<'a> {

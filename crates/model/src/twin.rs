@@ -26,6 +26,9 @@ pub struct CopyPlan {
     pub most_bytes: u64,
     /// The setting that is changed; `None`: none, which tells whether a copy shows the gap at all.
     pub set: Option<CopySetting>,
+    /// Its tables are written anew before load: in the order of their keys, and without dead rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rewrites_tables: bool,
 }
 
 /// A setting in which a copy differs from its server.

@@ -164,10 +164,15 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             }
             if tables > 0 {
                 // Which tables these are, the session's own path says.
-                let size = |table: u32| format!("pg_catalog.pg_total_relation_size('sbtest{}')", table + 1);
-                let sizes: Vec<String> = (0..tables).map(size).collect();
-                let sum = sizes.join(" OPERATOR(pg_catalog.+) ");
-                note("sql.tables_bytes", database.text(&format!("SELECT {sum}"))?);
+                let sum = |of: &str| {
+                    let each =
+                        |table: u32| format!("pg_catalog.{of}('{}'::pg_catalog.regclass)", crate::tables::name(table));
+                    (0..tables).map(each).collect::<Vec<_>>().join(" OPERATOR(pg_catalog.+) ")
+                };
+                note("sql.tables_bytes", database.text(&format!("SELECT {}", sum("pg_total_relation_size")))?);
+                // Others that speak its protocol may not count them.
+                let dead = database.number(&format!("SELECT {}", sum("pg_stat_get_dead_tuples"))).ok().flatten();
+                facts.note("sql.dead_rows", dead.and_then(|dead| u64::try_from(dead).ok()));
             }
             facts.note(MAY_SET, may_set(database, POSTGRES_MAY_SET, &POSTGRES));
             facts.note(SET, set(database, POSTGRES_SET));
@@ -181,15 +186,15 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             if tables > 0 {
                 let names: Vec<String> = (0..tables).map(|table| format!("'{}'", crate::tables::name(table))).collect();
                 let ask = format!(
-                    "SELECT sum(data_length) FROM information_schema.tables WHERE table_schema = database() AND table_name IN ({})",
+                    "SELECT sum(data_length), sum(data_length + index_length) FROM information_schema.tables \
+                     WHERE table_schema = database() AND table_name IN ({})",
                     names.join(", ")
                 );
                 // Some do not tell, which is no reason not to work on them.
-                let bytes = database.number(&ask).ok().flatten();
-                facts.note(
-                    "sql.rows_bytes",
-                    bytes.and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0),
-                );
+                let row = database.rows(&ask).ok().and_then(|rows| rows.into_iter().next()).unwrap_or_default();
+                let bytes = |place: usize| row.get(place)?.as_ref()?.parse::<u64>().ok().filter(|&bytes| bytes > 0);
+                facts.note("sql.rows_bytes", bytes(0));
+                facts.note("sql.tables_bytes", bytes(1));
             }
             let may = match is_maria {
                 true => may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS),

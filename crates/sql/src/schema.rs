@@ -98,6 +98,8 @@ pub mod counter {
         SERVER_LOG_BYTES = "server-log_bytes", "server: log written";
         /// How often it waited until what it wrote was on the disk.
         SERVER_FLUSHES = "server-flushes", "server: flushes";
+        /// Blocks that MySQL and MariaDB wrote back to their tables, whoever had changed them.
+        SERVER_WRITES = "server-writes", "server: blocks written";
         /// Waits for rows that others held.
         SERVER_LOCK_WAITS = "server-lock-waits", "server: lock waits";
         /// How long sessions waited for what others held.
@@ -145,6 +147,8 @@ const FACTS: &[Declaration] = &[
     Declaration::listed("sql.rows", "rows in the tables"),
     Declaration::listed("sql.tables_bytes", "size of the tables, bytes"),
     Declaration::listed("sql.rows_bytes", "size of the rows without further indexes, bytes"),
+    // It changes with each update, and with each look of the server.
+    Declaration { compared: Compared::Never, ..Declaration::listed("sql.dead_rows", "dead rows in the tables") },
     Declaration { compared: Compared::Never, ..Declaration::listed("sql.device", "device under the data folder") },
     Declaration::listed("sql.cpus", "CPUs that the server may use"),
     doubted("sql.isolation", "isolation"),
@@ -253,6 +257,7 @@ const FACTS: &[Declaration] = &[
     counted("mysql.threads_created"),
     counted("mysql.disk_tables_created"),
     counted("mysql.slow_queries"),
+    counted("mysql.history_length"),
 ];
 
 /// A setting that costs or saves time, so that databases in which it differs make a doubt.

@@ -29,7 +29,7 @@ impl Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 44] = [
+static LIKES: [(&str, &str, Must); 46] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -90,6 +90,9 @@ static LIKES: [(&str, &str, Must); 44] = [
     ("http.slow-upstream", "http.upstream-no-keepalive", Must::NotFit),
     // Settings that differ may be why, and their flip tells how much they are worth.
     ("db.bad-plan", "db.config", Must::NotFit),
+    // Another plan looks at more blocks, too, and so does who has not kept them.
+    ("db.bloat", "db.bad-plan", Must::NotFit),
+    ("db.bloat", "db.small-buffer-pool", Must::NotFit),
 ];
 
 /// What keeps a cause from being named.

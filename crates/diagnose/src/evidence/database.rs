@@ -2,7 +2,7 @@
 
 use crate::cause::{Standing, of_both};
 use crate::gap::{Gap, View};
-use duel_model::{Id, WorkloadPlan};
+use duel_model::{Id, WorkloadPlan, format_bytes, parse_size_bytes, sanitize_line};
 
 /// Several times as many of what a server counts: what two equal servers count differs by their state, but not by so much.
 pub(crate) const MUCH_MORE: f64 = 3.0;
@@ -16,6 +16,43 @@ const FEWEST_READS: f64 = 0.01;
 /// Whether the slow side reads so many more blocks that they may not fit into its memory for them.
 pub(crate) fn reads_again([slow_reads, fast_reads]: [f64; 2]) -> bool {
     slow_reads >= FEWEST_READS.max(MUCH_MORE * fast_reads)
+}
+
+/// How large the logs of both servers may become before these make a checkpoint for want of room.
+pub(crate) struct LogSizes {
+    /// The fact that tells it.
+    pub(crate) fact: &'static str,
+    /// As the servers tell it, slow side first.
+    pub(crate) told: [String; 2],
+    bytes: [u64; 2],
+}
+
+impl LogSizes {
+    /// A log that has half the room is full twice as often; what differs by less than that, as 1 GB and 1,000 MB, is about the same.
+    const MUCH_SMALLER: f64 = 0.5;
+
+    /// `None`: it is not known of both.
+    pub(crate) fn of(gap: &Gap<'_>) -> Option<Self> {
+        let of = |name: &'static str| {
+            let one = |side: usize| {
+                gap.fact(side, |seen| {
+                    // MySQL and MariaDB tell bytes, PostgreSQL a number and a unit.
+                    let told = seen.value(name)?.to_string();
+                    let bytes = parse_size_bytes(&told).ok()?;
+                    let is_number = told.bytes().all(|byte| byte.is_ascii_digit());
+                    Some((if is_number { format_bytes(bytes as f64) } else { sanitize_line(&told) }, bytes))
+                })
+            };
+            let [(slow, slow_bytes), (fast, fast_bytes)] = [one(gap.slow)?, one(gap.fast)?];
+            Some(Self { fact: name, told: [slow, fast], bytes: [slow_bytes, fast_bytes] })
+        };
+        ["sql.max_wal_size", "sql.log_file_bytes"].into_iter().find_map(of)
+    }
+
+    /// Whether the slow side's is much smaller.
+    pub(crate) fn is_smaller(&self) -> bool {
+        self.bytes[0] as f64 <= Self::MUCH_SMALLER * self.bytes[1] as f64
+    }
 }
 
 /// Names of phases.

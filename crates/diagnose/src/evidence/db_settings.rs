@@ -1,9 +1,9 @@
 //! Settings in which databases differ, and what becomes of the gap when duel's own sessions have the fast side's.
 
 use crate::cause::{CauseEntry, Standing, Told, did_not_move, fit, fit_by_twin, shown_flip};
-use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, reads_again, same_system};
+use crate::evidence::database::{LogSizes, MEMORY_FOR_BLOCKS, counted, reads_again, same_system};
 use crate::gap::{Flip, Gap, percent};
-use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, copy_setting, sessions::Group, sessions::settable};
+use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, copy_setting, copy_with, sessions::Group, sessions::settable};
 use crate::twins::{self, Twins};
 use duel_model::{Confidence, Declaration, sanitize_line};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,11 +61,13 @@ impl Differing {
         differing.collect()
     }
 
-    /// Whether a private copy of the slow server tells what it is worth. A memory for blocks that is too small has a cause of its own.
+    /// Whether a private copy of the slow server tells what it is worth. A memory for blocks that is too small has a cause of its own, and so
+    /// has a log.
     fn can_be_tried(&self, gap: &Gap<'_>) -> bool {
         let is_small_memory =
             MEMORY_FOR_BLOCKS.contains(&self.fact) && counted(gap, "server-reads", "").is_ok_and(reads_again);
-        copy_setting(&gap.case, gap.slow, self.fact).is_some() && !is_small_memory
+        let is_small_log = LogSizes::of(gap).is_some_and(|sizes| sizes.fact == self.fact && sizes.is_smaller());
+        copy_setting(&gap.case, gap.slow, self.fact).is_some() && !is_small_memory && !is_small_log
     }
 
     /// What its server calls it.
@@ -194,7 +196,7 @@ fn on_copies(
     let tried: Vec<&&Differing> = fixed.iter().filter(|one| one.can_be_tried(gap)).take(MOST_ALONE).collect();
     let (mut best, mut told): (Option<(&Differing, twins::Told<'_>)>, Vec<twins::Told<'_>>) = (None, Vec::new());
     for one in &tried {
-        match gap.on_copies(one.fact) {
+        match gap.on_copies(copy_with(one.fact)) {
             Twins::NotAllowed => return Err(without_flip(gap, group, fixed, undeclared)),
             Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
             Twins::Told(copies) => {

@@ -12,13 +12,18 @@ pub(crate) const fn copy_with(fact: &'static str) -> Kind {
     Kind::new(&CHANGED).with_setting(fact)
 }
 
+/// The same as it is, but with tables that were written anew.
+pub(crate) const REWRITTEN_COPY: Kind = Kind::new(&REWRITTEN);
+
 static AS_IT_IS: Entry = Entry {
     id: "copy-of-",
     phrase: "with a private copy of its server in its place",
     question: "Does a private copy of the server show the gap?",
     possible: |_, case| most_bytes(case).map(|_| ()),
     varies: |kind, case, to| {
-        to.twin = most_bytes(case).ok().map(|most_bytes| plan(kind, CopyPlan { most_bytes, set: None }));
+        to.twin = most_bytes(case)
+            .ok()
+            .map(|most_bytes| plan(kind, CopyPlan { most_bytes, set: None, rewrites_tables: false }));
     },
     is_copy: true,
     // Whether a copy is what it should be is found out when it is started.
@@ -31,7 +36,20 @@ static CHANGED: Entry = Entry {
     possible: |kind, case| most_bytes(case).and_then(|_| other_setting(kind, case)).map(|_| ()),
     varies: |kind, case, to| {
         let order = most_bytes(case).and_then(|most_bytes| Ok((most_bytes, other_setting(kind, case)?)));
-        to.twin = order.ok().map(|(most_bytes, set)| plan(kind, CopyPlan { most_bytes, set: Some(set) }));
+        to.twin = order
+            .ok()
+            .map(|(most_bytes, set)| plan(kind, CopyPlan { most_bytes, set: Some(set), rewrites_tables: false }));
+    },
+    ..AS_IT_IS
+};
+
+static REWRITTEN: Entry = Entry {
+    id: "copy-rewritten-",
+    phrase: "with its tables written anew on a private copy of its server",
+    question: "Does the gap go away on a private copy of the server whose tables were written anew?",
+    varies: |kind, case, to| {
+        let copy = |most_bytes| CopyPlan { most_bytes, set: None, rewrites_tables: true };
+        to.twin = most_bytes(case).ok().map(|most_bytes| plan(kind, copy(most_bytes)));
     },
     ..AS_IT_IS
 };

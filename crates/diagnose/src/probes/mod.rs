@@ -8,7 +8,7 @@ pub(crate) mod sessions;
 mod settings;
 mod web;
 
-pub(crate) use copies::{COPY, copy_setting, copy_with};
+pub(crate) use copies::{COPY, REWRITTEN_COPY, copy_setting, copy_with};
 pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, IN_TURN, STREAMS};
 pub(crate) use machines::{FILES, HOSTS, LENS, twin};
 pub(crate) use settings::{

@@ -9,6 +9,7 @@ use duel_model::{
 };
 use std::collections::BTreeMap;
 
+mod blocks;
 mod copies;
 
 mod failure {
@@ -52,6 +53,12 @@ static SCHEMA: Schema = Schema {
         Declaration::listed("sql.checkpoint_timeout", "checkpoint_timeout"),
         Declaration::listed("sql.log_statement", "log_statement"),
         Declaration::listed("sql.log_duration", "log_duration"),
+        Declaration::listed("sql.max_wal_size", "max_wal_size"),
+        Declaration::listed("sql.log_file_bytes", "size of InnoDB's log"),
+        Declaration::listed("sql.tables_bytes", "size of the tables, bytes"),
+        Declaration { compared: Compared::Never, ..Declaration::listed("sql.dead_rows", "dead rows in the tables") },
+        // What no server tells, and a copy may change.
+        Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.rows_lie") },
         Declaration { compared: Compared::Never, ..Declaration::listed("sql.device", "device under the data folder") },
         Declaration { compared: Compared::Never, ..Declaration::listed("sql.statement.*", "server's time") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.may_set") },
@@ -256,11 +263,17 @@ impl World {
         let mut servers = self.servers.clone();
         let (mut twin, mut unavailable) = (None, None);
         if let Some(order) = &probe.variation.twin {
-            let set = order.copy.as_ref().unwrap().set.as_ref();
+            let copied = order.copy.as_ref().unwrap();
             match &self.copy {
                 Some((copy, reading)) => {
-                    let copy = copy.clone();
-                    servers[order.of] = set.map_or(copy.clone(), |set| copy.with(&set.fact, &set.value));
+                    let mut copy = copy.clone();
+                    if let Some(set) = &copied.set {
+                        copy = copy.with(&set.fact, &set.value);
+                    }
+                    if copied.rewrites_tables {
+                        copy = copy.with("sql.rows_lie", "densely");
+                    }
+                    servers[order.of] = copy;
                     twin = Some(reading.clone());
                 }
                 None => unavailable = Some(NotMade::Because("not available here".to_owned())),

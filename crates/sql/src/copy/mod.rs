@@ -57,6 +57,8 @@ use warm::Warmth;
 const PREFIX: &str = "duel-copy-";
 /// A server that goes through its log before it answers takes seconds.
 const START_NS: Nanos = 120 * SECOND_NS;
+/// Writing tables anew reads and sorts them, writes them, and writes the log of that.
+const REWRITINGS: u64 = 3;
 /// What a server takes beside its memory for blocks: some 25 processes of PostgreSQL of 10 MB each, and no more than that the sessions and
 /// tables of MariaDB.
 const PROCESSES_BYTES: u64 = 256 << 20;
@@ -118,6 +120,10 @@ trait Maker: Sync {
 
     /// Reads tables and indexes into the memory of a copy. Its server gives that up after this time, so that none of it goes on under load.
     fn warm(&self, reader: &ServerAddress, patience_ns: Nanos) -> Warmth;
+
+    /// Writes the tables of its database anew, each in the order of its primary key, as the user of the address: what is in a table's
+    /// definition is executed with no more rights than its owner's.
+    fn rewrite(&self, user: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure>;
 
     /// Settings that the copy was told and has otherwise.
     fn unlike(&self, _reader: &ServerAddress, _told: &[(String, String)]) -> Result<Vec<String>, SqlFailure> {
@@ -194,6 +200,7 @@ pub(crate) fn copy(
     let password = crate::secret::password(server)?;
     let address = maker.address(&server.user, &server.database, &source.folder);
     let copied = own(server, maker.socket(&source.folder), &address, password.clone())?;
+    let user = copied.clone();
     let reader = maker.reader(&mut database, copied).map_err(plain)?;
     drop(database);
     let order = Order {
@@ -210,11 +217,18 @@ pub(crate) fn copy(
     until_up(&keeper, &reader, stop)?;
     left_out.extend(maker.unlike(&reader, &told).map_err(plain)?);
     let patience_ns = warm::patience_ns(source.bytes);
-    let warmth = unless_stopped(stop, move || maker.warm(&reader, patience_ns))?;
+    if plan.rewrites_tables {
+        let rewritten = unless_stopped(stop, move || maker.rewrite(&user, REWRITINGS * patience_ns))?;
+        rewritten
+            .ok_or_else(|| WorkloadError("no thread could be started".into()))?
+            .map_err(|why| WorkloadError(format!("its tables could not be written anew: {}", why.text)))?;
+    }
+    let warmth = unless_stopped(stop, move || maker.warm(&reader, patience_ns))?.unwrap_or(Warmth::Cut);
     let changed = change.map(|set| {
         let was = was.flatten().unwrap_or_default();
         sanitize_line(&format!("{} = {} instead of {was}", set.name, set.value))
     });
+    let changed = changed.or_else(|| plan.rewrites_tables.then(|| "its tables were written anew".to_owned()));
     let reading = TwinReading {
         environment_known: true,
         changed,
@@ -291,7 +305,9 @@ impl Source {
             ));
         }
         let sizes = maker.sizes(database, plan.set.as_ref())?;
-        let (free, needed) = (room::free_bytes(beside)?, sizes.needed_bytes(bytes));
+        // Tables that are written anew stand there twice, and their rows in the log as well.
+        let most = if plan.rewrites_tables { REWRITINGS.saturating_mul(bytes) } else { bytes };
+        let (free, needed) = (room::free_bytes(beside)?, sizes.needed_bytes(most));
         if free < needed {
             return no(format!(
                 "{} has {} left; a copy of {}, its log and what is to be left for its server take {}",
@@ -366,16 +382,19 @@ fn own(
     Ok(copy)
 }
 
-/// What becomes of a reading into memory, which may take minutes. Who is interrupted meanwhile has the copy ended, and with its server the
-/// reading.
-fn unless_stopped(stop: &AtomicBool, read: impl FnOnce() -> Warmth + Send + 'static) -> Result<Warmth, WorkloadError> {
-    let (done, warmth) = channel();
-    // Without the thread nothing is read.
-    let _ = thread::Builder::new().name("duel-copy-warm".into()).spawn(move || done.send(read()));
+/// What becomes of a work on the copy, such as reading it into memory, which may take minutes; `None`: it could not be begun. Who is
+/// interrupted meanwhile has the copy ended, and with its server the work.
+fn unless_stopped<T: Send + 'static>(
+    stop: &AtomicBool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<T>, WorkloadError> {
+    let (done, worked) = channel();
+    // Without the thread nothing is done.
+    let _ = thread::Builder::new().name("duel-copy-work".into()).spawn(move || done.send(work()));
     loop {
-        match warmth.recv_timeout(LOOK_EVERY) {
-            Ok(warmth) => return Ok(warmth),
-            Err(RecvTimeoutError::Disconnected) => return Ok(Warmth::Cut),
+        match worked.recv_timeout(LOOK_EVERY) {
+            Ok(worked) => return Ok(Some(worked)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
             Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                 return Err(WorkloadError("interrupted".into()));
             }
@@ -420,7 +439,7 @@ mod tests {
     #[test]
     fn who_interrupts_a_reading_into_memory_does_not_wait_for_its_end() {
         let stop = AtomicBool::new(false);
-        assert_eq!(unless_stopped(&stop, || Warmth::Part).unwrap(), Warmth::Part);
+        assert_eq!(unless_stopped(&stop, || Warmth::Part).unwrap(), Some(Warmth::Part));
         stop.store(true, Ordering::Relaxed);
         let (release, held) = channel::<()>();
         let (ended, end) = channel();

@@ -42,8 +42,9 @@ pub(crate) const SETTINGS: [(&str, &str); 34] = [
     ("sql.deadlock_detect", "innodb_deadlock_detect"),
 ];
 
-/// What is counted, by the names of its facts. All grow, but for the threads, which are as they are at the moment.
-pub(crate) const COUNTED: [(&str, &str); 24] = [
+/// What is counted, by the names of its facts. All grow, but for the threads and the length of the history (transactions whose old rows
+/// are not purged yet), which are as they are at the moment.
+pub(crate) const COUNTED: [(&str, &str); 25] = [
     ("mysql.uptime_s", "Uptime"),
     ("mysql.threads_running", "Threads_running"),
     ("mysql.threads_connected", "Threads_connected"),
@@ -68,6 +69,7 @@ pub(crate) const COUNTED: [(&str, &str); 24] = [
     ("mysql.threads_created", "Threads_created"),
     ("mysql.disk_tables_created", "Created_tmp_disk_tables"),
     ("mysql.slow_queries", "Slow_queries"),
+    ("mysql.history_length", "Innodb_history_list_length"),
 ];
 
 /// What asks for the settings: of duel's own session, for that is what load goes through.

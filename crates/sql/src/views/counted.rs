@@ -32,7 +32,7 @@ const POSTGRES_COUNTERS: [Counter; 8] = [
 pub(super) const OF_ALL_DATABASES: [Counter; 2] = [counter::SERVER_LOG_BYTES, counter::SERVER_FLUSHES];
 
 /// What MySQL and MariaDB tell of themselves; of those that stand for one counter the first that a server has.
-const MYSQL: [(&str, Counter); 14] = [
+const MYSQL: [(&str, Counter); 15] = [
     ("Innodb_buffer_pool_reads", counter::SERVER_READS),
     ("Innodb_buffer_pool_read_requests", counter::SERVER_HITS),
     ("Handler_read_first", counter::SERVER_ROWS),
@@ -44,6 +44,7 @@ const MYSQL: [(&str, Counter); 14] = [
     ("Handler_read_rnd_next", counter::SERVER_ROWS),
     ("Created_tmp_disk_tables", counter::SERVER_TEMPORARY),
     ("Innodb_os_log_written", counter::SERVER_LOG_BYTES),
+    ("Innodb_buffer_pool_pages_flushed", counter::SERVER_WRITES),
     ("Innodb_row_lock_waits", counter::SERVER_LOCK_WAITS),
     ("Innodb_row_lock_time", counter::SERVER_LOCK_NS),
     ("Qcache_hits", counter::SERVER_CACHE_HITS),

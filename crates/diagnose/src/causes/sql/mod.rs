@@ -6,6 +6,8 @@ causes! {
     bad_plan,
     slow_flush,
     small_buffer_pool,
+    bloat,
+    small_log,
     split_reads,
     costly_connect,
     contention,

@@ -9,7 +9,7 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_twin, of_both,
 use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, reads_again, same_system, writes};
 use crate::evidence::db_settings::how_to_allow_copies;
 use crate::gap::{Flip, Gap};
-use crate::probes::FEW_ROWS;
+use crate::probes::{FEW_ROWS, copy_with};
 use crate::twins::Twins;
 use duel_model::{Confidence, sanitize_line};
 
@@ -58,7 +58,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     let facts = vec![gap.at_reference(told.clone())];
     let mut further = Vec::new();
-    let copies = match gap.on_copies(name) {
+    let copies = match gap.on_copies(copy_with(name)) {
         Twins::NotAllowed => None,
         Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
         Twins::Told(copies) => Some(copies),

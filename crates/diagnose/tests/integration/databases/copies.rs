@@ -19,7 +19,7 @@ fn copied(time: Time) -> Server {
 }
 
 /// The world in which copies may be made, and are like the slow server.
-fn allowed(world: World) -> World {
+pub(super) fn allowed(world: World) -> World {
     let copy = Some((world.servers[1].clone(), TwinReading::default()));
     World { most_copied_bytes: Some(1 << 30), copy, ..world }
 }

@@ -1,5 +1,6 @@
 //! Private copies of MariaDB: `mariadb-backup` makes them.
 
+pub(crate) mod rewrite;
 pub(crate) mod settings;
 pub(crate) mod warm;
 
@@ -178,6 +179,10 @@ impl Maker for MariaDb {
 
     fn warm(&self, reader: &ServerAddress, patience_ns: Nanos) -> Warmth {
         warm::warm(reader, patience_ns)
+    }
+
+    fn rewrite(&self, user: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure> {
+        rewrite::rewrite(user, patience_ns)
     }
 
     fn unlike(&self, reader: &ServerAddress, told: &[(String, String)]) -> Result<Vec<String>, SqlFailure> {

@@ -80,6 +80,6 @@ pub(crate) fn warm(server: &ServerAddress, patience_ns: Nanos) -> Warmth {
 }
 
 /// A name between the marks that make it one, whatever is in it.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }

@@ -8,10 +8,11 @@ use super::warm::{LEAST_PATIENCE_NS, Warmth};
 use super::{Maker, PROCESSES_BYTES, Settings, Source, encoded, removal_of, shown};
 use crate::address::{Place, ServerAddress, SslMode};
 use crate::database::Database;
+use crate::failure;
 use crate::kind;
 use crate::machine::Runs;
 use crate::wire::SqlFailure;
-use duel_load::WorkloadError;
+use duel_load::{WorkloadError, monotonic_ns};
 use duel_model::{CopySetting, MILLISECOND_NS, Nanos, SECOND_NS, sanitize_line, shell_word};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -136,6 +137,39 @@ impl Maker for Postgres {
     fn warm(&self, reader: &ServerAddress, patience_ns: Nanos) -> Warmth {
         warm(reader, patience_ns)
     }
+
+    fn rewrite(&self, user: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure> {
+        rewrite(user, patience_ns)
+    }
+}
+
+/// Tables that users made, and whose they are.
+const OF_OTHERS: &str = "SELECT c.oid::regclass FROM pg_class c WHERE relkind IN ('r', 'm') AND relpersistence <> 't' \
+                         AND c.oid >= 16384 AND pg_get_userbyid(relowner) <> current_user LIMIT 1";
+/// What writes each of them anew, as PostgreSQL itself quotes it. Without a primary key there is no order.
+const REWRITES: &str = "SELECT CASE WHEN i.oid IS NULL THEN format('VACUUM FULL %s', c.oid::regclass) \
+                        ELSE format('CLUSTER %s USING %I', c.oid::regclass, i.relname) END \
+                        FROM pg_class c LEFT JOIN pg_index x ON x.indrelid = c.oid AND x.indisprimary \
+                        LEFT JOIN pg_class i ON i.oid = x.indexrelid \
+                        WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND c.oid >= 16384";
+
+/// Writes the tables of a copy anew, each in the order of its primary key. The server gives it up after this time.
+pub(crate) fn rewrite(user: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure> {
+    let deadline_ns = monotonic_ns() + patience_ns;
+    let (mut client, ..) = kind::connect(&among_own_names(user.clone()), 30 * SECOND_NS)?;
+    client.be_patient(patience_ns + LEAST_PATIENCE_NS);
+    let mut database = Database::Server(Box::new(client), user.system);
+    if let Some(table) = database.text(OF_OTHERS)? {
+        let text = format!("{} is not a table of the address's user", sanitize_line(&table));
+        return Err(SqlFailure::new(failure::ERROR, text));
+    }
+    for row in database.rows(REWRITES)? {
+        let Some(rewrites) = row.into_iter().next().flatten() else { continue };
+        let left_ms = deadline_ns.saturating_sub(monotonic_ns()) / MILLISECOND_NS;
+        database.run(&format!("SET statement_timeout = {}", left_ms.max(1)))?;
+        database.run(&rewrites)?;
+    }
+    Ok(())
 }
 
 /// Reads tables and indexes into the memory of a copy, as a superuser that calls PostgreSQL's own functions alone. The server gives it up after
