@@ -1,5 +1,5 @@
 //! Private copies of PostgreSQL and MariaDB servers on this machine: a backup beside the data folder, and a server of its own on it, as
-//! the running one is set up, or with one setting changed. It is reached by a Unix socket that only root and the server's own user
+//! the running one is set up, or with one setting changed, or with tables that were written anew. It is reached by a Unix socket that only root and the server's own user
 //! may open.
 //!
 //! The server's own programs do all of it, as the server's own user: nobody gains a right that he did not have. What is a system's own

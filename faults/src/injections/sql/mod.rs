@@ -26,6 +26,8 @@ databases!(
     config,
     slow_flush,
     small_buffer_pool,
+    bloat,
+    small_log,
     costly_connect,
     contention,
 );

@@ -14,7 +14,13 @@ impl SqlArena {
     /// Microseconds for each statement of the load, healthy and faulty: three times by turns, and the shortest of each, since what else
     /// happens on this machine only adds.
     pub(crate) fn statement_us(&self, connections: u32) -> anyhow::Result<(f64, f64)> {
-        self.by_turns(|server, turn| self.time_us(server, connections, turn))
+        let statements = if self.load.reconnects { 200 } else { 2_000 };
+        self.statement_us_of(connections, statements)
+    }
+
+    /// The same, with so many statements over each connection.
+    pub(crate) fn statement_us_of(&self, connections: u32, statements: u32) -> anyhow::Result<(f64, f64)> {
+        self.by_turns(|server, turn| self.time_us(server, connections, statements, turn))
     }
 
     /// The shortest of three times, by turns, healthy and faulty.
@@ -61,8 +67,7 @@ impl SqlArena {
         Ok((plan(&self.healthy)?, plan(&self.faulty)?))
     }
 
-    fn time_us(&self, server: &Server, connections: u32, turn: u32) -> anyhow::Result<f64> {
-        let statements: u32 = if self.load.reconnects { 200 } else { 2_000 };
+    fn time_us(&self, server: &Server, connections: u32, statements: u32, turn: u32) -> anyhow::Result<f64> {
         let file = server.folder().join("statements.sql");
         for client in 1..=connections {
             let draws = Draws::new(server.rows(), turn, client);

@@ -86,7 +86,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         Twins::Told(copies) => copies,
     };
     if copies.flip.as_ref().is_some_and(|flip| flip.moved()) {
-        let summary = format!("{summary} On a private copy of its server whose tables were written anew the gap goes away.");
+        let summary =
+            format!("{summary} On a private copy of its server whose tables were written anew the gap goes away.");
         return Ok(fit_by_twin(gap, &ENTRY, copies, Told { summary, remedy, facts, further: Vec::new() }));
     }
     let acquits = copies.acquits();
@@ -114,9 +115,8 @@ struct Tables {
 
 impl Tables {
     fn of_both(gap: &Gap<'_>) -> Result<Self, Standing> {
-        let bytes = of_both(gap, "the sizes of their tables are not both known", |side| {
-            gap.count(side, "sql.tables_bytes")
-        })?;
+        let bytes =
+            of_both(gap, "the sizes of their tables are not both known", |side| gap.count(side, "sql.tables_bytes"))?;
         let dead = |name: &str| Some([gap.count(gap.slow, name)?, gap.count(gap.fast, name)?]);
         Ok(Self { bytes, dead: dead("sql.dead_rows").or_else(|| dead("mysql.history_length")) })
     }
@@ -125,16 +125,17 @@ impl Tables {
         let [of_slow, of_fast] = self.bytes.map(|bytes| bytes as f64);
         let number = |name: &str| setting(gap, name).and_then(|value| value.parse::<f64>().ok());
         let rows = number("tables").zip(number("table-size")).map(|(tables, size)| tables * size);
-        let dead = self.dead.zip(rows).is_some_and(|([slow, fast], rows)| {
-            slow.saturating_sub(fast) as f64 >= MANY_DEAD * rows
-        });
+        let dead = self
+            .dead
+            .zip(rows)
+            .is_some_and(|([slow, fast], rows)| slow.saturating_sub(fast) as f64 >= MANY_DEAD * rows);
         of_slow >= LARGER * of_fast || dead
     }
 
     fn told(&self, gap: &Gap<'_>) -> String {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let [of_slow, of_fast] = self.bytes.map(|bytes| format_bytes(bytes as f64));
-        let dead = self.dead.map_or_else(String::new, |[of_slow, of_fast]| {
+        let dead = self.dead.filter(|dead| *dead != [0, 0]).map_or_else(String::new, |[of_slow, of_fast]| {
             let what = if gap.count(gap.slow, "sql.dead_rows").is_some() {
                 "dead rows"
             } else {

@@ -107,9 +107,9 @@ impl Written {
             let [of_slow, of_fast] = bytes.map(format_bytes);
             format!("{of_slow} to its log, {fast} {of_fast}")
         });
-        let blocks = self.blocks.map(|[of_slow, of_fast]| {
-            format!("{of_slow:.2} blocks back to its tables, {fast} {of_fast:.2}")
-        });
+        let blocks = self
+            .blocks
+            .map(|[of_slow, of_fast]| format!("{of_slow:.2} blocks back to its tables, {fast} {of_fast:.2}"));
         let told = [blocks, bytes].into_iter().flatten().collect::<Vec<_>>().join("; ");
         format!("for each transaction {slow} writes {told}")
     }

@@ -153,6 +153,10 @@ const REWRITES: &str = "SELECT CASE WHEN i.oid IS NULL THEN format('VACUUM FULL 
                         LEFT JOIN pg_class i ON i.oid = x.indexrelid \
                         WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND c.oid >= 16384";
 
+/// What an old transaction may still want to see cannot be removed, and those that were prepared are in the copy, too.
+const ROLLS_BACK: &str =
+    "SELECT format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts WHERE database = current_database()";
+
 /// Writes the tables of a copy anew, each in the order of its primary key. The server gives it up after this time.
 pub(crate) fn rewrite(user: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure> {
     let deadline_ns = monotonic_ns() + patience_ns;
@@ -162,6 +166,11 @@ pub(crate) fn rewrite(user: &ServerAddress, patience_ns: Nanos) -> Result<(), Sq
     if let Some(table) = database.text(OF_OTHERS)? {
         let text = format!("{} is not a table of the address's user", sanitize_line(&table));
         return Err(SqlFailure::new(failure::ERROR, text));
+    }
+    for row in database.rows(ROLLS_BACK)? {
+        if let Some(rolls_back) = row.into_iter().next().flatten() {
+            database.run(&rolls_back)?;
+        }
     }
     for row in database.rows(REWRITES)? {
         let Some(rewrites) = row.into_iter().next().flatten() else { continue };

@@ -2,7 +2,7 @@
 
 use super::mariadb::{Server, server};
 use crate::address::{Address, ServerAddress, System, parse};
-use crate::copy::mariadb::{settings, warm};
+use crate::copy::mariadb::{rewrite, settings, warm};
 use crate::copy::warm::Warmth;
 use crate::database::Database;
 use crate::facts;
@@ -122,4 +122,36 @@ fn a_copy_is_as_warm_as_its_memory_and_time_allow_and_a_reading_that_is_given_up
     // What lies beside the rows is read by nobody who counts them.
     database.run("CREATE TABLE warm.large (id INT PRIMARY KEY, t LONGTEXT) ENGINE=InnoDB").unwrap();
     assert_eq!(warm::warm(&reader, 60 * SECOND_NS), Warmth::Part);
+}
+
+#[test]
+fn tables_are_written_anew_and_what_prevents_that_is_told() {
+    let Some(server) = server() else { return };
+    let mut database = database(server);
+    for set in [
+        "CREATE DATABASE anew",
+        "CREATE TABLE anew.`a``b` (id INT PRIMARY KEY, t CHAR(200)) ENGINE=InnoDB",
+        "INSERT INTO anew.`a``b` SELECT seq, repeat('x', 200) FROM test_sequence",
+        "DELETE FROM anew.`a``b` WHERE id > 2000",
+    ] {
+        let rows = "(SELECT a.n + 100 * b.n AS seq FROM (SELECT row_number() OVER () - 1 AS n FROM information_schema.columns LIMIT 100) a, \
+                    (SELECT row_number() OVER () - 1 AS n FROM information_schema.columns LIMIT 200) b) AS rows_of_it";
+        database.run(&set.replace("test_sequence", rows)).unwrap();
+    }
+    let size = |database: &mut Database| {
+        database.run("FLUSH TABLES").unwrap();
+        let ask = "SELECT file_size FROM information_schema.innodb_sys_tablespaces WHERE name LIKE 'anew/%'";
+        database.number(ask).unwrap().unwrap()
+    };
+    let before = size(&mut database);
+    let user = at(&server.address("anew", "").replace("native:", "warmer:"));
+    rewrite::rewrite(&user, 60 * SECOND_NS).unwrap();
+    let after = size(&mut database);
+    assert!(after * 2 < before, "{before} {after}");
+    assert_eq!(database.number("SELECT count(*) FROM anew.`a``b`").unwrap(), Some(2_001));
+    // Held by another session, a table cannot be written.
+    database.run("LOCK TABLES anew.`a``b` READ").unwrap();
+    let why = rewrite::rewrite(&user, 300 * MILLISECOND_NS).unwrap_err().text;
+    database.run("UNLOCK TABLES").unwrap();
+    assert!(why.contains("max_statement_time") || why.contains("interrupted"), "{why}");
 }

@@ -188,6 +188,7 @@ ALTER USER root@localhost IDENTIFIED VIA unix_socket;
 CREATE USER either IDENTIFIED VIA ed25519 USING PASSWORD('other') OR mysql_native_password USING PASSWORD('secret');
 GRANT ALL ON *.* TO native;
 GRANT ALL ON warm.* TO warmer;
+GRANT ALL ON anew.* TO warmer;
 GRANT ALL ON db.* TO signed, encrypted, alone, either;
 ";
 

@@ -51,6 +51,23 @@ pub(super) const ALL: &[Drawable<Sql>] = &[
     // Rows anywhere in the table, or what is read often fits.
     .after(|setup, dice| small_buffer_pool::on_disk(large(setup, dice).sends(|load| load.keys = "uniform"))),
     Drawable::new(
+        bloat::INJECTION,
+        |setup| setup.is_on(POSTGRES) && setup.does(&["read-only", "select-random-ranges"]) && setup.is_small(),
+        |twin, _, _| {
+            bloat::one_row_in_20(twin);
+            "one-row-in-20".to_owned()
+        },
+    ),
+    Drawable::new(
+        small_log::INJECTION,
+        |setup| setup.does(&["update-index", "update-non-index", "write-only"]) && setup.commits_late(),
+        |twin, _, _| {
+            small_log::small(twin);
+            "least-log".to_owned()
+        },
+    )
+    .after(|setup, dice| large(setup, dice).with("large-log", small_log::large)),
+    Drawable::new(
         bad_plan::INJECTION,
         |setup| setup.is_on(POSTGRES) && is_about_k(setup) && setup.is_small(),
         |twin, load, dice| {
