@@ -2,8 +2,7 @@
 
 use super::Judge;
 use super::cells::{Cells, mean};
-use super::fitting::{interval, misfit, weights};
-use crate::bootstrap::resampled_blocks;
+use super::fitting::{Fits, misfit, weights};
 use crate::linear::{fit, predicted};
 use duel_model::{
     CostDifference, CostMisfit, Costs, Factor, LoopKind, Metric, Parts, Plan, Ranged, TargetCosts, WorkloadPlan,
@@ -80,11 +79,9 @@ struct World<'a> {
     columns: Vec<usize>,
 }
 
-/// One target's costs in ns, and those of resamples of its blocks.
+/// One target's costs in ns.
 struct Fit {
-    ns: [f64; COLUMNS],
-    resampled: Vec<[f64; COLUMNS]>,
-    blocks: usize,
+    costs: Fits<[f64; COLUMNS]>,
     misfit: Option<CostMisfit>,
 }
 
@@ -103,29 +100,26 @@ impl Fit {
         if blocks == 0 {
             return Err("there is no complete block".to_owned());
         }
-        let weights = weights(&logs);
         let faces: Vec<&[usize]> =
             FACES.into_iter().filter(|face| face.iter().all(|column| columns.contains(column))).collect();
         let fit_to = |drawn: &[usize]| {
-            let seen = |logs: &Vec<f64>| {
-                let values: Vec<f64> = drawn.iter().map(|&block| logs[block]).collect();
-                mean(&values).map(f64::exp)
-            };
-            fit(rows, &logs.iter().map(seen).collect::<Option<Vec<f64>>>()?, &weights, &faces)
+            let drawn: Vec<Vec<f64>> =
+                logs.iter().map(|logs| drawn.iter().map(|&block| logs[block]).collect()).collect();
+            let seen: Option<Vec<f64>> = drawn.iter().map(|logs| mean(logs).map(f64::exp)).collect();
+            fit(rows, &seen?, &weights(&drawn), &faces)
         };
-        let whole: Vec<usize> = (0..blocks).collect();
-        let ns = fit_to(&whole).ok_or("no sum of such costs fits")?;
-        let resampled = resampled_blocks(blocks, plan.compare.seed).filter_map(|drawn| fit_to(&drawn)).collect();
-        let fitted: Vec<f64> = rows.iter().map(|row| predicted(row, &ns).ln()).collect();
+        let costs = Fits::of(blocks, plan, fit_to).ok_or("no sum of such costs fits")?;
+        let fitted: Vec<f64> = rows.iter().map(|row| predicted(row, &costs.whole).ln()).collect();
         let misfit = misfit(&fitted, &logs, plan)
             .map(|(treatment, ratio)| CostMisfit { treatment: plan.treatment_name(treatment), ratio });
-        Ok(Self { ns, resampled, blocks, misfit })
+        Ok(Self { costs, misfit })
     }
 
     fn told(&self, target: usize, world: &World<'_>) -> TargetCosts {
+        // None is below 0.
         let ns = |&column: &usize| {
-            let values = self.resampled.iter().map(|ns| ns[column]).collect();
-            interval(self.ns[column], values, self.blocks, world.plan)
+            let found = self.costs.ranged(world.plan, |ns| ns[column]);
+            Ranged { low: found.low.map(|low| low.max(0.0)), ..found }
         };
         TargetCosts {
             target: world.plan.targets[target].name.clone(),
@@ -135,11 +129,9 @@ impl Fit {
     }
 }
 
-/// Resamples of all targets are of the same blocks, so that what disturbed a whole block goes out of their differences.
 fn difference(target: usize, baseline: &Fit, fit: &Fit, world: &World<'_>) -> CostDifference {
-    let ns = |&column: &usize| -> Ranged {
-        let values = baseline.resampled.iter().zip(&fit.resampled).map(|(a, b)| b[column] - a[column]).collect();
-        interval(fit.ns[column] - baseline.ns[column], values, fit.blocks, world.plan)
+    let ns = |&column: &usize| {
+        baseline.costs.ranged_beside(&fit.costs, world.plan, |before, now| now[column] - before[column])
     };
     CostDifference {
         baseline: world.plan.targets[0].name.clone(),

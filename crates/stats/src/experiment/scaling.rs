@@ -2,8 +2,7 @@
 
 use super::Judge;
 use super::cells::{Cells, mean};
-use super::fitting::{interval, misfit, weights};
-use crate::bootstrap::resampled_blocks;
+use super::fitting::{Fits, misfit, weights};
 use crate::contrast::contrast;
 use crate::usl::{FEWEST_POINTS, Law, Point, fit};
 use duel_model::{
@@ -68,12 +67,9 @@ fn left_out(treatment: usize, plan: &Plan, cells: &Cells<'_>, judge: &Judge<'_>)
     }
 }
 
-/// One target's law, and the laws of resamples of its blocks. Resamples of all targets are of the same blocks, so that
-/// what disturbed a whole block goes out of their differences.
+/// One target's law.
 struct Fit {
-    law: Law,
-    resampled: Vec<Law>,
-    blocks: usize,
+    laws: Fits<Law>,
     /// Largest number of connections that it rests on.
     largest: f64,
     misfit: Option<ScalingMisfit>,
@@ -94,31 +90,31 @@ impl Fit {
         let logs = logs.filter(|logs| !logs[0].is_empty()).ok_or("there is no complete block")?;
         let blocks = logs[0].len();
         let connections: Vec<f64> = kept.iter().map(|level| f64::from(level.connections)).collect();
-        let weights = weights(&logs);
         let fit_to = |drawn: &[usize]| {
-            let points: Vec<Point> = (0..kept.len())
-                .filter_map(|level| {
-                    let values: Vec<f64> = drawn.iter().map(|&block| logs[level][block]).collect();
-                    let rate = mean(&values)?.exp();
-                    Some(Point { connections: connections[level], rate, weight: weights[level] })
+            let drawn: Vec<Vec<f64>> =
+                logs.iter().map(|logs| drawn.iter().map(|&block| logs[block]).collect()).collect();
+            let points: Vec<Point> = drawn
+                .iter()
+                .zip(&connections)
+                .zip(weights(&drawn))
+                .filter_map(|((logs, &connections), weight)| {
+                    Some(Point { connections, rate: mean(logs)?.exp(), weight })
                 })
                 .collect();
             fit(&points)
         };
-        let whole: Vec<usize> = (0..blocks).collect();
-        let law = fit_to(&whole).ok_or("the rates are no numbers that it could be fitted to")?;
-        let resampled = resampled_blocks(blocks, plan.compare.seed).filter_map(|drawn| fit_to(&drawn)).collect();
-        let fitted: Vec<f64> = connections.iter().map(|&n| law.rate(n).ln()).collect();
+        let laws = Fits::of(blocks, plan, fit_to).ok_or("the rates are no numbers that it could be fitted to")?;
+        let fitted: Vec<f64> = connections.iter().map(|&n| laws.whole.rate(n).ln()).collect();
         let misfit = misfit(&fitted, &logs, plan)
             .map(|(level, ratio)| ScalingMisfit { connections: connections[level] as u32, ratio });
         let shape = shape(&connections, &logs, plan).ok_or("a rate is no number")?;
-        Ok(Self { law, resampled, blocks, largest: connections.iter().copied().fold(1.0, f64::max), misfit, shape })
+        Ok(Self { laws, largest: connections.iter().copied().fold(1.0, f64::max), misfit, shape })
     }
 
-    /// A value of the law with its interval.
+    /// A value of the law, none of which is below 0, with its interval.
     fn ranged(&self, plan: &Plan, value: impl Fn(&Law) -> f64) -> Ranged {
-        let values = self.resampled.iter().map(&value).collect();
-        interval(value(&self.law), values, self.blocks, plan)
+        let found = self.laws.ranged(plan, value);
+        Ranged { low: found.low.map(|low| low.max(0.0)), ..found }
     }
 }
 
@@ -132,8 +128,7 @@ fn shape(connections: &[f64], logs: &[Vec<f64>], plan: &Plan) -> Option<ScalingS
         let of = |level: usize| mean(&drawn.iter().map(|&block| logs[level][block]).collect::<Vec<_>>());
         Some((of(last)? - of(peak)?).exp())
     };
-    let resampled = resampled_blocks(blocks, plan.compare.seed).filter_map(|drawn| over(&drawn)).collect();
-    let last_over_peak = interval((means[last] - means[peak]).exp(), resampled, blocks, plan);
+    let last_over_peak = Fits::of(blocks, plan, over)?.ranged(plan, |ratio| *ratio);
     // By less than the margin it does not fall in practice.
     let least = 1.0 / (1.0 + plan.compare.margin.max(0.0));
     let falls = match (last_over_peak.low, last_over_peak.high) {
@@ -169,7 +164,7 @@ fn curve(target: usize, fit: &Result<Fit, String>, levels: &[Level], plan: &Plan
         Some(ScalingPoint {
             connections: level.connections,
             rate: super::ranged(&seen)?,
-            fitted_per_s: fit.as_ref().ok().map(|fit| fit.law.rate(f64::from(level.connections))),
+            fitted_per_s: fit.as_ref().ok().map(|fit| fit.laws.whole.rate(f64::from(level.connections))),
             left_out: level.left_out.clone(),
         })
     };
@@ -177,7 +172,7 @@ fn curve(target: usize, fit: &Result<Fit, String>, levels: &[Level], plan: &Plan
         lambda_per_s: fit.ranged(plan, |law| law.lambda),
         sigma: fit.ranged(plan, |law| law.sigma),
         kappa: fit.ranged(plan, |law| law.kappa),
-        peak_connections: (fit.law.peak() <= PEAK_WITHIN * fit.largest).then(|| fit.ranged(plan, Law::peak)),
+        peak_connections: (fit.laws.whole.peak() <= PEAK_WITHIN * fit.largest).then(|| fit.ranged(plan, Law::peak)),
         misfit: fit.misfit,
     };
     ScalingCurve {
@@ -198,16 +193,13 @@ fn band(fit: &Fit, levels: &[Level], plan: &Plan) -> Vec<ScalingBand> {
         .filter_map(|place| {
             let connections = smallest * (largest / smallest).powf(f64::from(place) / f64::from(BAND_PLACES));
             let Ranged { low, high, .. } = fit.ranged(plan, |law| law.rate(connections));
-            Some(ScalingBand { connections, low_per_s: low?.max(0.0), high_per_s: high? })
+            Some(ScalingBand { connections, low_per_s: low?, high_per_s: high? })
         })
         .collect()
 }
 
 fn difference(plan: &Plan, target: usize, baseline: &Fit, fit: &Fit) -> ScalingDifference {
-    let each = |value: &dyn Fn(&Law, &Law) -> f64| {
-        let resampled = baseline.resampled.iter().zip(&fit.resampled).map(|(a, b)| value(a, b)).collect();
-        interval(value(&baseline.law, &fit.law), resampled, fit.blocks, plan)
-    };
+    let each = |value: &dyn Fn(&Law, &Law) -> f64| baseline.laws.ranged_beside(&fit.laws, plan, value);
     ScalingDifference {
         baseline: plan.targets[0].name.clone(),
         target: plan.targets[target].name.clone(),

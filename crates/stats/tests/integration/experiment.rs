@@ -305,14 +305,23 @@ fn runs() -> u64 {
 }
 
 /// Intervals are to hold the truth in 95 of 100 runs. Of 80 at a true 95 %, less than 87 % are seen in one of 500
-/// simulations; the seeds are fixed. `DUEL_SIMULATED_RUNS=200` finds 92 to 95 %.
+/// simulations; the seeds are fixed. `DUEL_SIMULATED_RUNS=1000` finds 93.4 to 96.4 % in
+/// these two worlds, 95.4 % in the mean.
 #[test]
 fn intervals_of_the_law_cover_as_often_as_they_say() {
+    for (a, b, blocks, slots_off, blocks_off) in [
+        ((1000.0, 0.05, 0.001), (800.0, 0.08, 0.0015), 7, 0.02, 0.03),
+        ((50_000.0, 0.4, 0.01), (70_000.0, 0.02, 0.0002), 12, 0.05, 0.01),
+    ] {
+        covers_in_a_world(a, b, blocks, slots_off, blocks_off);
+    }
+}
+
+fn covers_in_a_world(a: (f64, f64, f64), b: (f64, f64, f64), blocks: u32, slots_off: f64, blocks_off: f64) {
     let count = runs();
-    let (a, b) = ((1000.0, 0.05, 0.001), (800.0, 0.08, 0.0015));
     let mut held = [0_u64; 7];
     for seed in 0..count {
-        let found = scaling_run(1000 + seed, [a, b], 7, 0.02, 0.03).scaling.unwrap();
+        let found = scaling_run(1000 + seed, [a, b], blocks, slots_off, blocks_off).scaling.unwrap();
         let law = found.curves[0].law.clone().unwrap();
         let difference = &found.differences[0];
         let each = [

@@ -18,6 +18,15 @@ impl SqlArena {
         self.statement_us_of(connections, statements)
     }
 
+    pub(crate) fn system(&self) -> System {
+        self.healthy.system()
+    }
+
+    /// How many connections duel is told to make.
+    pub(crate) fn connections(&self) -> u32 {
+        self.load.connections
+    }
+
     /// The same, with so many statements over each connection.
     pub(crate) fn statement_us_of(&self, connections: u32, statements: u32) -> anyhow::Result<(f64, f64)> {
         self.by_turns(|server, turn| self.time_us(server, connections, statements, turn))

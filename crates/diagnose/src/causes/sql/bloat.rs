@@ -15,7 +15,7 @@ use crate::evidence::db_settings::how_to_allow_copies;
 use crate::gap::{Flip, Gap};
 use crate::probes::REWRITTEN_COPY;
 use crate::twins::Twins;
-use duel_model::{Confidence, format_bytes};
+use duel_model::{Confidence, Evidence, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.bloat",
@@ -65,22 +65,22 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
          `information_schema.innodb_trx`). Then `VACUUM` removes dead rows, and `VACUUM FULL`, `CLUSTER`, pg_repack or `OPTIMIZE TABLE` \
          write the table anew, which locks it or takes room."
     );
+    let told = format!("{blocks}; {told}");
+    let suspected = |summary: String, remedy: String, further: Evidence| {
+        // Blocks may be looked at for another reason, and come from a smaller memory.
+        if of_slow < MORE_BLOCKS * of_fast || differs(gap, &MEMORY_FOR_BLOCKS) {
+            return Err(open(told.clone() + &how_to_allow_copies(gap)));
+        }
+        for like in likes::held_against(gap, &ENTRY) {
+            like.map_err(|against| against.settles(|_| open(told.clone())))?;
+        }
+        let told = Told { summary, remedy, facts: facts.clone(), further: vec![further] };
+        Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
+    };
     let copies = match gap.on_copies(REWRITTEN_COPY) {
         Twins::NotAllowed => {
-            let text = format!("{blocks}; {told}{}", how_to_allow_copies(gap));
-            // Blocks may be looked at for another reason, and come from a smaller memory.
-            if of_slow < MORE_BLOCKS * of_fast || differs(gap, &MEMORY_FOR_BLOCKS) {
-                return Err(open(text));
-            }
-            for like in likes::held_against(gap, &ENTRY) {
-                like.map_err(|against| against.settles(|_| open(text.clone())))?;
-            }
-            let further = vec![gap.at_reference(format!(
-                "that more blocks are looked at was counted, and what it is worth was not{}",
-                how_to_allow_copies(gap)
-            ))];
-            let told = Told { summary, remedy, facts, further };
-            return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told));
+            let text = "that more blocks are looked at was counted, and what it is worth was not";
+            return suspected(summary, remedy, gap.at_reference(text.to_owned() + &how_to_allow_copies(gap)));
         }
         Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
         Twins::Told(copies) => copies,
@@ -90,12 +90,16 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             format!("{summary} On a private copy of its server whose tables were written anew the gap goes away.");
         return Ok(fit_by_twin(gap, &ENTRY, copies, Told { summary, remedy, facts, further: Vec::new() }));
     }
-    let acquits = copies.acquits();
-    Err(match copies.evidence.into_iter().next_back() {
-        Some(last) if acquits => Standing::RuledOut(last),
-        Some(last) => Standing::Undecided(last),
-        None => open(format!("{blocks}; {told}")),
-    })
+    let (acquits, has_no_gap) = (copies.acquits(), copies.has_no_gap);
+    let Some(last) = copies.evidence.into_iter().next_back() else { return Err(open(told)) };
+    if acquits {
+        return Err(Standing::RuledOut(last));
+    }
+    // Old rows are kept for a transaction of the running server, which no copy has.
+    if has_no_gap && tables.has_more_dead(gap) {
+        return suspected(summary, remedy, last);
+    }
+    Err(Standing::Undecided(last))
 }
 
 /// Whether one of these facts is another on either side.
@@ -123,13 +127,13 @@ impl Tables {
 
     fn is_bloated(&self, gap: &Gap<'_>) -> bool {
         let [of_slow, of_fast] = self.bytes.map(|bytes| bytes as f64);
+        of_slow >= LARGER * of_fast || self.has_more_dead(gap)
+    }
+
+    fn has_more_dead(&self, gap: &Gap<'_>) -> bool {
         let number = |name: &str| setting(gap, name).and_then(|value| value.parse::<f64>().ok());
         let rows = number("tables").zip(number("table-size")).map(|(tables, size)| tables * size);
-        let dead = self
-            .dead
-            .zip(rows)
-            .is_some_and(|([slow, fast], rows)| slow.saturating_sub(fast) as f64 >= MANY_DEAD * rows);
-        of_slow >= LARGER * of_fast || dead
+        self.dead.zip(rows).is_some_and(|([slow, fast], rows)| slow.saturating_sub(fast) as f64 >= MANY_DEAD * rows)
     }
 
     fn told(&self, gap: &Gap<'_>) -> String {

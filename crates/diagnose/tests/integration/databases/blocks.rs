@@ -78,9 +78,14 @@ fn larger_tables_that_cost_nothing_are_acquitted() {
     let (named, ruled_out, _) = allowed(bloated(BUSY)).explain();
     assert_eq!(named, ["unknown"]);
     assert!(ruled_out.contains(&"db.bloat".to_owned()), "{ruled_out:?}");
-    // A copy that has not the gap says nothing of what lies in the tables: its server may hold old rows for an open transaction.
+    // A copy that has not the gap says nothing of what lies in the tables, where its server holds old rows for an open transaction.
     let mut world = allowed(bloated(SCATTERED));
     world.copy.as_mut().unwrap().0 = holding(QUICK, 5_000_000, 300, MANY);
+    assert_eq!(first(&world), ("db.bloat".to_owned(), Confidence::Possible, None));
+    // Without dead rows there is nothing that it holds.
+    let whole = |bytes| holding(QUICK, bytes, 0, MANY);
+    world.servers[1] = holding(SCATTERED, 5_000_000, 0, MANY);
+    world.copy.as_mut().unwrap().0 = whole(5_000_000);
     let (named, ruled_out, _) = world.explain();
     assert_eq!(named, ["unknown"]);
     assert!(!ruled_out.contains(&"db.bloat".to_owned()), "{ruled_out:?}");
@@ -143,8 +148,6 @@ fn a_smaller_log_is_suspected_by_what_is_written_and_never_acquitted_by_seconds(
 fn a_log_that_is_no_smaller_or_that_nobody_fills_is_acquitted() {
     let busy: Time = |_, _| [0.0, 150e3, 20e3];
     for (of_fast, of_slow) in [("1GB", "1GB"), ("1000MB", "1GB"), ("32MB", "1GB")] {
-        let (_, ruled_out, _) = world(logging(busy, of_fast, LITTLE), logging(busy, of_slow, MUCH), 1, &[]).explain();
-        assert!(ruled_out.is_empty() || ruled_out.contains(&"db.small-log".to_owned()), "{ruled_out:?}");
         let slow: Time = |_, _| [0.0, 450e3, 20e3];
         let (_, ruled_out, _) = world(logging(busy, of_fast, LITTLE), logging(slow, of_slow, MUCH), 1, &[]).explain();
         assert!(ruled_out.contains(&"db.small-log".to_owned()), "{of_fast}, {of_slow}: {ruled_out:?}");
