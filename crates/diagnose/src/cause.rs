@@ -18,12 +18,23 @@ pub(crate) struct Cause {
     pub(crate) cure: Option<Cure>,
     /// Whether it asks only when all other causes have: it is seldom the cause, and nothing but its own probes tells.
     pub(crate) asks_last: bool,
+    /// Whether it asks though there is no reference for flips: that the gap does not show in probes is part of what it looks for.
+    pub(crate) needs_no_reference: bool,
 }
 
 impl Cause {
     /// A cause of web servers.
     pub(crate) const fn of(entry: &'static CauseEntry, weigh: fn(&Gap<'_>) -> Result<Standing, Standing>) -> Self {
-        Self { entry, weigh, kinds: WEB, cure: None, asks_last: false }
+        Self { entry, weigh, kinds: WEB, cure: None, asks_last: false, needs_no_reference: false }
+    }
+
+    /// What tells whether it may be named: its id. Of a cause that another kind of work has as well, where real faults have shown it, the kind
+    /// is told with it.
+    pub(crate) fn to_be_proven(&self) -> &'static str {
+        match (self.entry.id, self.kinds) {
+            ("net.congestion-control", kinds) if kinds == WEB => "net.congestion-control of web",
+            (id, _) => id,
+        }
     }
 
     /// How it stands by its own judgement.

@@ -16,7 +16,7 @@ pub fn next(case: &Case<'_>) -> Step {
     next_naming(case, causes::is_proven)
 }
 
-/// The same, naming the causes that `may_be_named` holds for, by their ids; those that fit and are not among them are
+/// The same, naming the causes that `may_be_named` holds for, by what [`unproven`](crate::unproven) calls them; those that fit and are not among them are
 /// told as suspicions. For the fault bench and for tests, which hold every cause against real and simulated faults.
 pub fn next_naming(case: &Case<'_>, may_be_named: fn(&str) -> bool) -> Step {
     let trials = trials(case, may_be_named);
@@ -43,7 +43,7 @@ impl<'a> Trial<'a> {
     fn new(gap: Gap<'a>, may_be_named: fn(&str) -> bool) -> Self {
         let stand = |cause: &&Cause| match cause.examine(&gap) {
             // A server that was seen without the cause, and without the gap, is proof enough in its own case.
-            Standing::Fits(fit) if !fit.shown_on_twin && !may_be_named(cause.entry.id) => {
+            Standing::Fits(fit) if !fit.shown_on_twin && !may_be_named(cause.to_be_proven()) => {
                 let text =
                     format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
                 Standing::Suspected(gap.evidence(&gap.comparison, text))
@@ -71,8 +71,8 @@ impl<'a> Trial<'a> {
     }
 
     fn share_left_by(&self, fits: &[&Fit]) -> f64 {
-        let Some(reference) = self.gap.known_reference() else { return 1.0 };
         let by_one = fits.iter().filter_map(|fit| fit.finding.explains).fold(0.0, f64::max);
+        let Some(reference) = self.gap.known_reference() else { return 1.0 - by_one };
         let Some(fast_ns) = reference.fast_ns() else { return 1.0 - by_one };
         let moved_ns: f64 = fits.iter().map(|fit| fit.moved_ns).sum();
         let ratio_left = (reference.ratio - moved_ns / fast_ns).max(1.0);
@@ -204,7 +204,14 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
         match &trial.gap.reference {
             // Without it no other probe can be read.
             Reference::Wanted(probe) => want(probe, 1e6),
-            Reference::Missing(_) => {}
+            Reference::Missing(_) => {
+                let asking = trial.causes.iter().zip(&trial.standings).filter(|(cause, _)| cause.needs_no_reference);
+                for (_, standing) in asking {
+                    if let Standing::Wants(probes) = standing {
+                        probes.iter().for_each(|probe| want(probe, PLACING));
+                    }
+                }
+            }
             Reference::Known(_) => {
                 let is_settled = trial.is_settled();
                 for (cause, standing) in trial.causes.iter().zip(&trial.standings) {
@@ -212,7 +219,7 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
                         continue;
                     }
                     // What can only be suspected in the end accuses and acquits nobody either.
-                    let usual = match (trial.may_be_named)(cause.entry.id) {
+                    let usual = match (trial.may_be_named)(cause.to_be_proven()) {
                         true if cause.asks_last => LAST,
                         true => 1.0,
                         false => PLACING,

@@ -33,6 +33,8 @@ pub struct TcpInfo {
     pub has_timestamps: bool,
     /// For how long it has sent no data.
     pub silent_ms: u32,
+    /// Bytes that the other end has acknowledged.
+    pub acked_bytes: u64,
 }
 
 impl TcpInfo {
@@ -101,6 +103,7 @@ mod linux {
             data_segments,
             has_timestamps: raw.small[5] & TIMESTAMPS != 0,
             silent_ms: raw.words[9],
+            acked_bytes: raw.longs[2],
         })
     }
 }
@@ -127,6 +130,8 @@ mod tests {
         assert!(info.rtt_us > 0 && info.min_rtt_us > 0 && info.min_rtt_us < 10_000_000, "{info:?}");
         // What loopback has: an MTU of 64 KiB, and segments as long.
         assert!(info.cwnd > 0 && info.segment > 500 && info.mtu > info.segment, "{info:?}");
+        // The first number of a connection is acknowledged like a byte.
+        assert!((10_000..=10_001).contains(&info.acked_bytes), "{info:?}");
         assert!(info.data_segments == 10 && info.segments > info.data_segments, "{info:?}");
         std::thread::sleep(std::time::Duration::from_millis(30));
         assert!(TcpInfo::of(&ours).unwrap().silent_ms >= 20, "{info:?}");

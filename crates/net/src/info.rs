@@ -45,6 +45,7 @@ pub(crate) fn read(bytes: &[u8; crate::protocol::SENDER_BYTES]) -> TcpInfo {
         data_segments,
         has_timestamps: mtu >> 31 != 0,
         silent_ms: 0,
+        acked_bytes: 0,
     }
 }
 
@@ -69,6 +70,7 @@ mod tests {
             data_segments: 12,
             has_timestamps: true,
             silent_ms: 0,
+            acked_bytes: 0,
         };
         assert_eq!(read(&bytes(&info)), info);
     }

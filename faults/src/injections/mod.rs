@@ -42,6 +42,8 @@ causes!(
     backlog_overflow,
     small_mtu,
     initcwnd,
+    idle_restart,
+    congestion_control,
     filter_chain,
     client_limit,
     extra_hop,

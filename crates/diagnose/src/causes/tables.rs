@@ -44,8 +44,14 @@ fn what_they_are() -> String {
             Some([work]) => notes.push(format!("{work} only")),
             Some(works) => notes.push(works.join(" and ")),
         }
-        if !is_proven(entry.id) {
-            notes.push("suspicion only".to_owned());
+        let of_id = || all().filter(|cause| cause.entry.id == entry.id);
+        let unproven = of_id().filter(|cause| !is_proven(cause.to_be_proven()));
+        match unproven.flat_map(|cause| cause.kinds).map(|kind| work(&[kind]).unwrap_or("web servers")).next() {
+            None if is_proven(entry.id) => {}
+            Some(work) if of_id().any(|cause| is_proven(cause.to_be_proven())) => {
+                notes.push(format!("of {work} suspicion only"));
+            }
+            _ => notes.push("suspicion only".to_owned()),
         }
         if !notes.is_empty() {
             text.push_str(&format!(" ({})", notes.join("; ")));

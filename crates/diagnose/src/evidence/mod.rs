@@ -12,6 +12,8 @@ pub(crate) mod filter_rules;
 pub(crate) mod fronts;
 pub(crate) mod handshakes;
 pub(crate) mod hooks;
+pub(crate) mod idle;
+pub(crate) mod lost;
 pub(crate) mod machines;
 pub(crate) mod others;
 pub(crate) mod paths;

@@ -11,6 +11,9 @@ use duel_stats::Estimate;
 /// of ten grows as well; one more for a handshake that goes before.
 pub(crate) const MOST_TRIPS: f64 = 5.0;
 
+/// Segments of a first flight since RFC 6928.
+pub(crate) const USUAL_SEGMENTS: f64 = 10.0;
+
 /// Round trips are equally long if they differ by less than a quarter; else windows are not what differs alone.
 pub(crate) const SAME_TRIP: f64 = 1.25;
 
@@ -75,4 +78,14 @@ pub(crate) fn trips<'a>(gap: &Gap<'a>) -> Result<Trips<'a>, Standing> {
             gap.not_measured("too few connections were made to tell how long a round trip is".to_owned()),
         ),
     })
+}
+
+/// Round trips after the first flight of a response whose flights begin at the usual size and double.
+pub(crate) fn usual_trips(bytes: f64, segment: f64) -> f64 {
+    if segment <= 0.0 {
+        return 0.0;
+    }
+    let segments = bytes / segment;
+    // n flights hold 10 (2^n - 1) segments.
+    ((segments / USUAL_SEGMENTS + 1.0).log2().ceil() - 1.0).clamp(0.0, MOST_TRIPS)
 }

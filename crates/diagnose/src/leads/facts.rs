@@ -138,7 +138,10 @@ const OF_ALL_PROCESSES: [(&str, &str); 3] = [
     ("process.policies", "process.policy"),
 ];
 
-/// What both machines are, except for what differs by nature; of one machine only what belongs to the servers.
+/// Facts of a server and of the network namespace that it runs in, of which one machine may have many.
+const OF_ITS_OWN: [&str; 6] = ["process.", "cgroup.", "tcp.", "net.", "route.special", "firewall."];
+
+/// What both machines are, except for what differs by nature; of one machine only what belongs to the servers and their namespaces.
 fn told_by_machines<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + 'a {
     let facts = |side: usize| gap.case.hosts.get(side).and_then(Option::as_ref);
     let both = facts(gap.slow).zip(facts(gap.fast));
@@ -146,7 +149,7 @@ fn told_by_machines<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + 
     let is_one_machine = boot(gap.slow).is_some() && boot(gap.slow) == boot(gap.fast);
     both.into_iter().flat_map(move |(slow, fast)| {
         slow.0.iter().filter_map(move |(name, known)| {
-            let is_of_machine = !["process.", "cgroup."].iter().any(|begin| name.starts_with(begin));
+            let is_of_machine = !OF_ITS_OWN.iter().any(|begin| name.starts_with(begin));
             let is_told_already = OF_ALL_PROCESSES.iter().any(|(of_all, of_first)| {
                 name == of_all && [slow, fast].into_iter().all(|side| side.value(name) == side.value(of_first))
             });

@@ -378,6 +378,11 @@ pub(crate) const SEGMENTS: Kind = Kind::new(&Entry {
         refuse(segments_of(kind, case).is_none(), "the size of segments is not known")
     },
     varies: |kind, case, to| to.segment_bytes = segments_of(kind, case),
+    ..SEGMENTS_OF_ONE
+});
+
+/// Other segments, without how long.
+const SEGMENTS_OF_ONE: Entry = Entry {
     took_effect: |variation, seen| {
         let bytes = seen.negotiated.as_ref().and_then(|seen| seen.count(web::SEGMENT_BYTES));
         match (variation.segment_bytes, bytes) {
@@ -386,7 +391,28 @@ pub(crate) const SEGMENTS: Kind = Kind::new(&Entry {
         }
     },
     ..FLIP
+};
+
+/// Segments a third as long as the shortest that a target has, announced to all: what is held back in segments flows at a third.
+pub(crate) const THIRD_SEGMENTS: Kind = Kind::new(&Entry {
+    id: "third-segments",
+    phrase: "with segments a third as long on all targets",
+    question: "Is the gap paid per segment or per byte?",
+    possible: |_, case| {
+        refuse(http(case)?.segment_bytes.is_some(), "the plan sets the size of segments already")?;
+        refuse(third_of_segments(case).is_none(), "the sizes of segments are not known, or too short to be a third")
+    },
+    varies: |_, case, to| to.segment_bytes = third_of_segments(case),
+    is_for_times: true,
+    ..SEGMENTS_OF_ONE
 });
+
+/// A third of the shortest segment, where that can be announced.
+fn third_of_segments(case: &Case<'_>) -> Option<u16> {
+    let all: Option<Vec<u16>> =
+        (0..case.plan.targets.len()).map(|index| segments_of(SEGMENTS.of(index), case)).collect();
+    all?.into_iter().min().map(|shortest| shortest / 3).filter(|&bytes| bytes >= LEAST_SEGMENT_BYTES)
+}
 
 /// The plan's connections, each from another address of this machine, as far as it has so many.
 pub(crate) const SOURCES_SPREAD: Kind = Kind::new(&Entry {
@@ -472,11 +498,14 @@ fn spread(case: &Case<'_>) -> (impl Iterator<Item = IpAddr>, Option<IpAddr>) {
     (others[..count].iter().copied(), others.get(count).or(others.first()).copied())
 }
 
+/// Linux announces no shorter segments (`TCP_MIN_MSS`).
+const LEAST_SEGMENT_BYTES: u16 = 88;
+
 /// The size of a target's segments in bytes, in the range that can be announced.
 fn segments_of(kind: Kind, case: &Case<'_>) -> Option<u16> {
     chosen(kind, case, |seen| seen.count(web::SEGMENT_BYTES))
         .and_then(|bytes| u16::try_from(bytes).ok())
-        .filter(|&bytes| bytes >= 88)
+        .filter(|&bytes| bytes >= LEAST_SEGMENT_BYTES)
 }
 
 /// What the target that the probe is about chose, to be forced on all.

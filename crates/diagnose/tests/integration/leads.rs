@@ -165,6 +165,13 @@ fn facts_are_told_behind_what_can_be_the_gap_and_not_where_they_differ_by_nature
         server
     };
     leads(&boot(fast), &boot(slow), |leads, _| assert!(!names(leads).contains(&"vm.swappiness"), "{leads:#?}"));
+    // But each network namespace has buffers of its own.
+    let buffers = |server, most| boot(with(server, &[("tcp.tcp_rmem", most)]));
+    let [small, large] = ["4096 8192 65536", "4096 131072 6291456"];
+    leads(&buffers(good(), large), &buffers(sleeping(good()), small), |leads, _| {
+        let buffers = leads.differences.iter().find(|differs| differs.name == "tcp.tcp_rmem").unwrap();
+        assert_eq!(buffers.look.as_deref(), Some("sysctl net.ipv4.tcp_rmem"), "{leads:#?}");
+    });
 }
 
 #[test]

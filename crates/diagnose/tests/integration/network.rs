@@ -2,7 +2,7 @@
 
 use crate::world::machine::UNAVAILABLE;
 use crate::world::network::{Net, Stall, near};
-use crate::world::{Dice, Server, World, named, world};
+use crate::world::{Dice, Server, World, named, open_loop, world};
 use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
 use std::collections::BTreeMap;
@@ -683,6 +683,118 @@ fn first_flight_of_a_record() {
             assert_never(&pair(usual, work, 12e3, connections, false), &["net.initcwnd", "net.delayed-ack"]);
         }
     }
+}
+
+/// `fast` and `slow` at a rate at which connections rest for `rest_ms`; without pauses, as probes are made, no connection begins anew.
+fn with_pauses(fast: &Server, slow: &Server, body: f64, connections: u32, rest_ms: f64) -> World {
+    let without = |server: &Server| over(server, |net| net.after_pause = None);
+    let busy = pair(without(fast), without(slow), body, connections, true);
+    let mut world = pair(fast.clone(), slow.clone(), body, connections, true);
+    world.plan.load.kind = open_loop(f64::from(connections) * 1e3 / rest_ms);
+    let probes = ["alone", "closed", "hosts", "hosts-loaded", "trip", "all-close", "range-1", "range-half", "other"];
+    world.elsewhere = probes.map(|id| (id.to_owned(), busy.clone())).to_vec();
+    world
+}
+
+const ANEW: (&str, &str) = ("tcp.tcp_slow_start_after_idle", "1");
+const GOES_ON: (&str, &str) = ("tcp.tcp_slow_start_after_idle", "0");
+const CUBIC: (&str, &str) = ("tcp.tcp_congestion_control", "cubic");
+const BBR: (&str, &str) = ("tcp.tcp_congestion_control", "bbr");
+const USUAL_ROUTES: (&str, &str) = ("route.special", "none");
+
+#[test]
+fn connections_that_begin_anew_after_pauses() {
+    for (round_trip, body) in [(20e6, 60e3), (40e6, 300e3)] {
+        for connections in [1, 8] {
+            // Of eight connections, the times of connecting tell how long the way is; of one that is asked.
+            let base = over(&Server { round_trip, ..near() }, |net| net.few_connects = connections == 1);
+            let begins = over(&base, |net| net.after_pause = Some(10.0));
+            let slow = read(begins.clone(), &[ANEW, CUBIC, USUAL_ROUTES], &QUIET);
+            for settings in [[GOES_ON, CUBIC, USUAL_ROUTES], [ANEW, BBR, USUAL_ROUTES]] {
+                let fast = read(base.clone(), &settings, &QUIET);
+                let world = with_pauses(&fast, &slow, body, connections, 1_000.0);
+                assert_only(&world, "net.idle-restart", Confidence::Likely, 0.7);
+                // At a rate at which no connection rests for long it is something else.
+                assert_never(&with_pauses(&fast, &slow, body, connections, 1.0), &["net.idle-restart"]);
+                // What takes as long is not in receiving, or does not go away without pauses.
+                let work = Server { delay: 2.0 * round_trip, facts: slow.facts.clone(), ..fast.clone() };
+                assert_never(&with_pauses(&fast, &work, body, connections, 1_000.0), &["net.idle-restart"]);
+                let windowed = Server { facts: slow.facts.clone(), ..over(&fast, |net| net.window = Some(16e3)) };
+                assert_never(&with_pauses(&fast, &windowed, body, connections, 1_000.0), &["net.idle-restart"]);
+                // A server that wakes up slowly takes longer to answer, and not to send.
+                let mut asleep = with_pauses(&fast, &work, body, connections, 1_000.0);
+                let awake = pair(fast.clone(), fast.clone(), body, connections, true);
+                asleep.elsewhere.iter_mut().for_each(|(_, world)| *world = awake.clone());
+                assert_never(&asleep, &["net.idle-restart"]);
+            }
+            // Settings that are the same, not known, or the other way round accuse nobody.
+            let same = read(base.clone(), &[ANEW, CUBIC, USUAL_ROUTES], &QUIET);
+            assert_never(&with_pauses(&same, &slow, body, connections, 1_000.0), &["net.idle-restart"]);
+            let goes_on = read(begins.clone(), &[GOES_ON, CUBIC, USUAL_ROUTES], &QUIET);
+            assert_never(&with_pauses(&same, &goes_on, body, connections, 1_000.0), &["net.idle-restart"]);
+            let routed = read(begins.clone(), &[ANEW, CUBIC, ("route.special", "default congctl reno")], &QUIET);
+            let fast = read(base.clone(), &[GOES_ON, CUBIC, USUAL_ROUTES], &QUIET);
+            assert_never(&with_pauses(&fast, &routed, body, connections, 1_000.0), &["net.idle-restart"]);
+            let unread = Server { facts: None, ..slow.clone() };
+            assert_never(&with_pauses(&fast, &unread, body, connections, 1_000.0), &["net.idle-restart"]);
+        }
+    }
+}
+
+/// Machines where no segment fewer than this share is sent again, of 700 for each request.
+fn losing(share: f64) -> Vec<(&'static str, f64)> {
+    counts(&[("tcp.sent_segments", 700.0), ("tcp.retransmitted_segments", 700.0 * share)])
+}
+
+const RENO: (&str, &str) = ("tcp.tcp_congestion_control", "reno");
+
+#[test]
+fn congestion_control_of_a_server() {
+    for (round_trip, share, segments, slower) in
+        [(20e6, 1e-3, 40.0, RENO), (40e6, 5e-3, 15.0, CUBIC), (10e6, 5e-3, 20.0, RENO)]
+    {
+        for connections in [1, 4] {
+            let base = Server { round_trip, all_read: true, ..near() };
+            let held = over(&base, |net| net.window_segments = Some(segments));
+            let told = |server: &Server, algorithm, losses: &[(&'static str, f64)]| {
+                read(server.clone(), &[algorithm, USUAL_ROUTES, LARGE], losses)
+            };
+            let (fast, slow) = (told(&base, BBR, &losing(share)), told(&held, slower, &losing(share)));
+            let world = |fast: &Server, slow: &Server| pair(fast.clone(), slow.clone(), 1e6, connections, true);
+            assert_only(&world(&fast, &slow), "net.congestion-control", Confidence::Likely, 0.8);
+            // Where it may not be named it is told as a suspicion, and nobody else is accused.
+            let never = |fast: &Server, slow: &Server| assert_never(&world(fast, slow), &["net.congestion-control"]);
+            // The same algorithm, one that is not known, and routes that name another one.
+            never(&told(&base, slower, &losing(share)), &slow);
+            never(&Server { facts: None, ..fast.clone() }, &slow);
+            let routed = [slower, ("route.special", "default via 10.0.0.1 dev eth0 congctl reno"), LARGE];
+            never(&fast, &read(held.clone(), &routed, &losing(share)));
+            // More gets lost of the slow side's, or nothing of either: that, or something else, is why.
+            never(&told(&base, BBR, &losing(share / 5.0)), &slow);
+            never(&told(&base, BBR, &QUIET), &told(&held, slower, &QUIET));
+            // As many bytes under way, by a window or a cap, beside losses that leave as many segments: a third of a segment changes nothing.
+            let bytes = segments * 1448.0;
+            let windowed = over(&base, |net| net.window = Some(bytes));
+            let capped = Server { cap: Some(bytes / round_trip * 1e9), ..base.clone() };
+            for other in [windowed, capped] {
+                let other = told(&other, slower, &losing(share));
+                assert_never(&world(&fast, &other), &["net.congestion-control", "net.rate-cap"]);
+            }
+            // Far fewer segments than the losses leave.
+            never(&fast, &told(&over(&base, |net| net.window_segments = Some(segments / 8.0)), slower, &losing(share)));
+        }
+    }
+}
+
+/// After a pause a kept connection may send as few segments at first as a new one.
+#[test]
+fn pauses_do_not_acquit_small_first_flights() {
+    let base = Server { round_trip: 40e6, ..near() };
+    let small = over(&base, |net| net.after_pause = Some(2.0));
+    let world = with_pauses(&base, &small, 30e3, 4, 1_000.0);
+    world.both_ways(|explanation, _| {
+        assert!(!explanation.ruled_out.iter().any(|id| id == "net.initcwnd"), "{explanation:#?}");
+    });
 }
 
 #[test]

@@ -14,6 +14,16 @@ use std::time::Instant;
 /// Blocks that are written before other streams get their turn.
 const BLOCKS_A_TURN: u64 = 8;
 
+/// What a stream needs before it is at rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Nothing,
+    /// Something to read.
+    Bytes,
+    /// Room to write, or something to read.
+    Room,
+}
+
 /// What a stream has handed over, and what is known as received.
 #[derive(Debug)]
 pub(crate) struct Bulk {
@@ -45,6 +55,11 @@ impl Bulk {
     /// Bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Whole blocks that the server told of.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 
     /// An op begins.
@@ -82,23 +97,16 @@ impl Bulk {
         Ok(())
     }
 
-    /// Ends the block under way, and waits until the server has all of them, so that the path is quiet. `false`: it does not come to
-    /// that in time.
-    pub(crate) fn settle(&mut self, connection: &Connection, payload: &[u8], until: Instant) -> bool {
-        while !self.written.is_multiple_of(self.block) {
-            match self.hand_over(connection, payload) {
-                Ok(true) => {}
-                Ok(false) if ready_before(connection, PollFlags::OUT, until) => {}
-                Ok(false) | Err(_) => return false,
-            }
-        }
-        while self.received < self.written / self.block {
-            if !readable_before(connection, until) || self.hear(connection).is_err() {
-                return false;
-            }
-        }
+    /// Ends the block under way, and hears which ones the server has: with all of them it is at rest, and no op counts those.
+    pub(crate) fn rests(&mut self, connection: &Connection, payload: &[u8]) -> Result<Need, Box<Failure>> {
+        self.hear(connection)?;
         self.counted = self.received;
-        true
+        while !self.written.is_multiple_of(self.block) {
+            if !self.hand_over(connection, payload)? {
+                return Ok(Need::Room);
+            }
+        }
+        Ok(if self.received < self.written / self.block { Need::Bytes } else { Need::Nothing })
     }
 
     fn ended(&mut self) -> Step {
@@ -128,7 +136,7 @@ impl Bulk {
     }
 
     /// Hands over what is left of a block, or a part of it. `false`: the socket takes nothing for now.
-    fn hand_over(&mut self, connection: &Connection, payload: &[u8]) -> Result<bool, Box<Failure>> {
+    pub(crate) fn hand_over(&mut self, connection: &Connection, payload: &[u8]) -> Result<bool, Box<Failure>> {
         let in_block = self.written % self.block;
         let at = in_block as usize % payload.len();
         let part = ((self.block - in_block) as usize).min(payload.len() - at);
@@ -177,13 +185,9 @@ impl Bulk {
 
 /// Whether something can be read before this time.
 pub(crate) fn readable_before(connection: &Connection, until: Instant) -> bool {
-    ready_before(connection, PollFlags::IN, until)
-}
-
-fn ready_before(connection: &Connection, flags: PollFlags, until: Instant) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     let Ok(left) = Timespec::try_from(left) else { return false };
-    poll(&mut [PollFd::new(&connection.stream, flags)], Some(&left)).is_ok_and(|ready| ready > 0)
+    poll(&mut [PollFd::new(&connection.stream, PollFlags::IN)], Some(&left)).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]

@@ -72,6 +72,22 @@ impl Connection {
         })
     }
 
+    /// One that is open already.
+    #[cfg(test)]
+    pub(crate) fn made(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            stage: Stage::Open,
+            interest: Interest::Read,
+            since_ns: 0,
+            connected_ns: 0,
+            opened_ns: 0,
+            heard: [0; HELLO_BYTES],
+            heard_bytes: 0,
+            welcome: None,
+        }
+    }
+
     /// Whether the server does what is asked for.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {

@@ -4,6 +4,7 @@ mod bulk;
 pub(crate) mod connection;
 mod datagrams;
 mod exchange;
+mod rest;
 mod reverse;
 mod telling;
 
@@ -20,6 +21,7 @@ use duel_load::{
 };
 use duel_model::{Nanos, Schema};
 use exchange::Exchange;
+use rest::{Blocks, Patience, Resting, rest};
 use reverse::Reverse;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -28,9 +30,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub(crate) use telling::Telling;
 
-/// After a slot, how long it is waited for what is under way: a path that is still busy would be loaded during the slots of
-/// others. A connection that has not come to rest by then is given up, and the next op makes another one.
-const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 /// The server tells of datagrams every few milliseconds; what it has not told of after this time has not come.
 const DATAGRAMS_SETTLE_WITHIN: Duration = Duration::from_millis(250);
 /// Bytes that are read at a time; and of payload that blocks are made of.
@@ -346,28 +345,30 @@ impl Workload for Streams {
     }
 
     fn slot_ended(&mut self) {
-        let until = Instant::now() + SETTLES_WITHIN;
         let until_datagrams = Instant::now() + DATAGRAMS_SETTLE_WITHIN;
-        for lane in 0..self.lanes.len() {
-            let Lane { connection: Some(connection), carries, .. } = &mut self.lanes[lane] else { continue };
-            let settled = match carries {
-                Carries::Bulk(bulk) => bulk.settle(connection, &self.payload, until),
-                Carries::Reverse(reverse) => {
-                    let settled = reverse.settle(connection, &mut self.scratch, until);
-                    self.telling.sender_told(lane, reverse.sender);
-                    settled
-                }
+        let mut resting = Vec::new();
+        for (lane, of) in self.lanes.iter_mut().enumerate() {
+            let Lane { connection: Some(connection), carries, .. } = of else { continue };
+            let blocks = match carries {
+                Carries::Bulk(bulk) => Blocks::ToServer(bulk),
+                Carries::Reverse(reverse) => Blocks::FromServer(reverse),
                 Carries::Datagrams(datagrams) => {
                     let sums = datagrams.settle(connection, until_datagrams);
                     self.telling.datagrams(&mut self.counters, sums, datagrams.told.jitter_ns);
-                    true
+                    continue;
                 }
-                Carries::Exchange(_) | Carries::Nothing => true,
+                Carries::Exchange(_) | Carries::Nothing => continue,
             };
-            if !settled {
-                self.drop_connection(lane, true);
+            resting.push(Resting { lane, connection, blocks });
+        }
+        // One that has not come to rest is given up, and the next op makes another one.
+        let never = rest(resting, &self.payload, &mut self.scratch, Patience::OF_A_SLOT);
+        for (lane, of) in self.lanes.iter().enumerate() {
+            if let Carries::Reverse(reverse) = &of.carries {
+                self.telling.sender_told(lane, reverse.sender);
             }
         }
+        never.into_iter().for_each(|lane| self.drop_connection(lane, true));
     }
 
     fn traffic(&self) -> Traffic {

@@ -1,7 +1,7 @@
 //! Blocks from the server. It is told to give for as long as ops go on, and to stop when they do not.
 
 use super::Step;
-use super::bulk::readable_before;
+use super::bulk::Need;
 use super::connection::{Connection, closed, failed, lost};
 use crate::info;
 use crate::protocol::{Mark, Order, SENDER_BYTES, WORD_BYTES};
@@ -9,7 +9,6 @@ use crate::schema::failure;
 use duel_load::{Failure, TcpInfo};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::time::Instant;
 
 /// Reads of a stream before others get their turn.
 const READS_A_TURN: u32 = 8;
@@ -103,22 +102,24 @@ impl Reverse {
         Ok(())
     }
 
-    /// Tells the server to stop and waits until nothing more comes. `false`: it does not come to that in time.
-    pub(crate) fn settle(&mut self, connection: &Connection, scratch: &mut [u8], until: Instant) -> bool {
+    /// Tells the server to stop. What its TCP knew before stays until it tells anew.
+    pub(crate) fn stop(&mut self, connection: &Connection) -> Result<(), Box<Failure>> {
         // One that gives blocks one by one has given them all; it is asked for what its TCP knows.
-        if self.order(connection, Order::Stop).is_err() {
-            return false;
-        }
-        let before = self.sender.take();
+        self.order(connection, Order::Stop)?;
         self.is_giving = true;
-        while self.is_giving {
-            if !readable_before(connection, until) || self.read(connection, scratch).is_err() {
-                self.sender = before;
-                return false;
+        Ok(())
+    }
+
+    /// Reads what has come since it was told to stop, which belongs to no op.
+    pub(crate) fn rests(&mut self, connection: &Connection, scratch: &mut [u8]) -> Result<Need, Box<Failure>> {
+        // Others are waited for, too.
+        for _ in 0..READS_A_TURN {
+            if !self.is_giving || !self.read(connection, scratch)? {
+                break;
             }
         }
         self.whole = 0;
-        true
+        Ok(if self.is_giving { Need::Bytes } else { Need::Nothing })
     }
 
     fn order(&self, connection: &Connection, order: Order) -> Result<(), Box<Failure>> {

@@ -38,7 +38,7 @@ pub(super) fn lossy(setup: Setup<Net>, loss_ppm: u32) -> Setup<Net> {
 }
 
 /// Namespaces may have those alone that everybody may choose.
-pub(super) fn allowed() -> Vec<String> {
+pub(in crate::injections) fn allowed() -> Vec<String> {
     let there = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
     there.split_whitespace().map(str::to_owned).collect()
 }

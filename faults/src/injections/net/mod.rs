@@ -21,6 +21,8 @@ macro_rules! paths {
     };
 }
 
+pub(super) use self::congestion_control::allowed;
+
 paths!(none, path_delay, small_window, small_mtu, congestion_control, loss, rate_cap, slow_server);
 
 /// That the op takes so many times as long on the faulty path, by the bench's own sender.

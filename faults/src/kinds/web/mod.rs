@@ -29,6 +29,8 @@ pub(crate) struct Load {
     pub(crate) h2_window_bytes: Option<u32>,
     /// Bytes that are sent with each request.
     pub(crate) body_bytes: Option<u32>,
+    /// Requests per second that are offered, where they are not sent one after the other.
+    pub(crate) per_s: Option<u32>,
 }
 
 impl Kind for Web {
@@ -59,6 +61,7 @@ impl Kind for Web {
         .chain((load.streams > 1).then(|| format!("s{}", load.streams)))
         .chain(load.h2_window_bytes.map(|bytes| format!("win{}", size(bytes.into()))))
         .chain(load.body_bytes.map(|bytes| format!("post{}", size(bytes.into()))))
+        .chain(load.per_s.map(|rate| format!("{rate}ps")))
         .collect()
     }
 
@@ -89,6 +92,9 @@ impl Kind for Web {
         if let Some(bytes) = load.body_bytes {
             words.extend(["--method", "POST", "--body-size", &bytes.to_string()].map(str::to_owned));
         }
+        if let Some(per_s) = load.per_s {
+            words.extend(["--rate".to_owned(), per_s.to_string()]);
+        }
         if load.resumption {
             words.push("--resumption".to_owned());
         }
@@ -111,6 +117,7 @@ impl Setup {
             streams: 1,
             h2_window_bytes: None,
             body_bytes: None,
+            per_s: None,
         };
         Setup::new(Twin::healthy(server), load)
     }
@@ -145,6 +152,12 @@ impl Setup {
     /// So many bytes are sent with each request.
     pub(crate) fn sending(mut self, bytes: u32) -> Setup {
         self.load.body_bytes = Some(bytes);
+        self
+    }
+
+    /// So many requests are offered per second, and connections rest in between.
+    pub(crate) fn per_second(mut self, requests: u32) -> Setup {
+        self.load.per_s = Some(requests);
         self
     }
 

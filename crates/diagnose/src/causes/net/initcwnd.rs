@@ -6,7 +6,8 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
 use crate::evidence::counted::share_of_phases;
-use crate::evidence::trip::{MOST_TRIPS, trips};
+use crate::evidence::idle::has_pauses;
+use crate::evidence::trip::{MOST_TRIPS, USUAL_SEGMENTS, trips, usual_trips};
 use crate::evidence::worth::{needs_gap_alone, reference};
 use crate::gap::{Flip, FlipLook, Gap, Look, percent, phase_differences};
 use crate::probes::{KEPT, RANGE_1};
@@ -24,8 +25,6 @@ static ENTRY: CauseEntry = CauseEntry {
 
 /// Below, a round trip cannot be told from work.
 const NOTICEABLE_TRIP_NS: f64 = 1e6;
-/// Segments of a first flight since RFC 6928.
-const USUAL_SEGMENTS: f64 = 10.0;
 /// A round trip more is seen as a little less, for part of the time is spent anyway.
 const LEAST_TRIPS: f64 = 0.6;
 /// How near to a whole number of round trips the delay has to be, as a part of one.
@@ -37,8 +36,13 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     if let Some(reused) = reference.slow.reused_share.filter(|&share| share >= 0.9) {
-        let text = format!("{:.0} % of the requests to {slow} go over a connection that has grown", 100.0 * reused);
-        return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        let kept = format!("{:.0} % of the requests to {slow} go over a connection that is kept", 100.0 * reused);
+        // After a pause a connection may begin anew, with as few segments as a new one.
+        if has_pauses(gap.case.plan) {
+            let text = format!("{kept}, and whether it begins anew after a pause is not known");
+            return Err(Standing::Undecided(gap.evidence(reference, text)));
+        }
+        return Err(Standing::RuledOut(gap.evidence(reference, format!("{kept} and has grown"))));
     }
     let of_routes = [gap.slow, gap.fast].map(|side| first_flight(gap, side));
     if of_routes[0].is_some_and(|segments| segments >= USUAL_SEGMENTS) {
@@ -171,16 +175,6 @@ fn for_whole_records_ns(gap: &Gap<'_>, waiting_ns: f64, trip_ns: f64) -> Result<
     let differences = phase_differences(&first_byte);
     let for_a_byte_ns = differences.iter().find(|(phase, _)| *phase == phase::WAIT).map_or(0.0, |(_, ns)| *ns);
     Ok((waiting_ns - for_a_byte_ns.max(0.0)).max(0.0))
-}
-
-/// Round trips after the first flight of a response whose flights begin at the usual size and double.
-fn usual_trips(bytes: f64, segment: f64) -> f64 {
-    if segment <= 0.0 {
-        return 0.0;
-    }
-    let segments = bytes / segment;
-    // n flights hold 10 (2^n - 1) segments.
-    ((segments / USUAL_SEGMENTS + 1.0).log2().ceil() - 1.0).clamp(0.0, MOST_TRIPS)
 }
 
 /// The smallest first flight that a side's routes set, in segments: 10 where none sets any; `None` where routes are not

@@ -14,6 +14,8 @@ causes! {
     rate_cap,
     small_window,
     initcwnd,
+    idle_restart,
+    congestion_control,
     filter_chain,
     client_limit,
 }

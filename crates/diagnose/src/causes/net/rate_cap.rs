@@ -9,12 +9,13 @@ use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, did_not_move, fit, f
 use crate::evidence::bulk::{Bulk, Growth, LEAST_WINDOW_BYTES, bulk, largest_window_bytes, longer_receiving_ns};
 use crate::evidence::by_hand;
 use crate::evidence::counted::{Counted, MOSTLY_WAITING, further_cpu_ns, share_of_phases};
+use crate::evidence::lost::Lost;
 use crate::evidence::machines::allowed_cpus;
 use crate::evidence::trip::{MOST_TRIPS, SAME_TRIP, trips};
 use crate::evidence::worth::{demands, reference};
 use crate::gap::{Demands, FlipLook, Gap, Look, View, percent};
 use crate::probes::{Mode, RANGE_1};
-use duel_model::{Confidence, Evidence, HostDemand, TwinChange, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, TwinChange, format_bytes, format_duration_ns, web};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.rate-cap",
@@ -82,6 +83,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         }
         facts.push(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned())));
     }
+    if matches!(kind, Held::EachConnection) {
+        not_by_losses(gap, &bulk, &demands, &flow)?;
+    }
     facts.push(flow);
     let told = told(gap, kind, &bulk, facts, share);
     Ok(match small {
@@ -133,6 +137,24 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Res
             Err(open(format!(": {under_way} per round trip may be a window as well as a cap of each connection")))
         }
     }
+}
+
+/// That no connection has just as much under way as an algorithm leaves it that takes what gets lost for congestion, if as much gets lost
+/// on the fast side.
+fn not_by_losses(gap: &Gap<'_>, bulk: &Bulk<'_>, demands: &Demands<'_>, flow: &Evidence) -> Result<(), Standing> {
+    let Some(lost) = Lost::of(demands) else { return Ok(()) };
+    let under_way = bulk.under_way_bytes(bulk.alone.slow, trips(gap)?.slow);
+    let segment = gap.count(gap.slow, web::SEGMENT_BYTES);
+    let Some(segments) = under_way.zip(segment).map(|(bytes, segment)| bytes / segment as f64) else { return Ok(()) };
+    if !lost.leaves(segments) {
+        return Ok(());
+    }
+    let text = format!(
+        "{}; {:.2} % of the segments are sent again, which leaves about as many under way as there are ({segments:.0})",
+        flow.text,
+        100.0 * lost.share
+    );
+    Err(Standing::Undecided(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned()))))
 }
 
 /// That the slow side's machine waits: neither its CPUs nor its disks hold up the bytes.

@@ -18,14 +18,20 @@ pub struct Net {
     pub filter: f64,
     /// Bytes under way at most, for each connection.
     pub window: Option<f64>,
+    /// Segments under way at most, for each connection.
+    pub window_segments: Option<f64>,
     /// Segments in the first flight of a new connection; `None`: slow start costs nothing.
     pub first_flight: Option<f64>,
+    /// Segments in the first flight of each response over a kept connection, which rests between requests; `None`: it goes on as it was.
+    pub after_pause: Option<f64>,
     /// The part of growing that acknowledging at once saves.
     pub by_quick_ack: f64,
     /// Bytes per second of all connections together.
     pub total_cap: Option<f64>,
     /// Ops that wait long in one phase.
     pub stalls: Vec<Stall>,
+    /// Hardly any connection that is kept was seen being made.
+    pub few_connects: bool,
     pub lookup_ns: Option<Nanos>,
     pub dead: Vec<String>,
 }
@@ -80,7 +86,8 @@ impl Net {
     pub fn delay(&self, server: &Server, phases: &mut [(Phase, f64)], bytes: f64, new: bool, variation: &Variation) {
         let segment = self.segment_bytes(variation).unwrap_or(1460.0);
         // Flights of first, 2 first, 4 first, ... segments.
-        let growing_ns = self.first_flight.filter(|_| new).map_or(0.0, |first| {
+        let begins_with = if new { self.first_flight } else { self.after_pause };
+        let growing_ns = begins_with.map_or(0.0, |first| {
             let flights = (bytes / segment / first + 1.0).log2().ceil();
             let sooner = if variation.quick_ack == Some(true) { self.by_quick_ack } else { 0.0 };
             (1.0 - sooner) * (flights - 1.0).max(0.0) * server.round_trip
@@ -93,7 +100,8 @@ impl Net {
                 phase::WAIT => *ns += self.filter + if is_one_record { growing_ns } else { 0.0 },
                 phase::RECEIVE => {
                     *ns += (bytes / segment).ceil() * self.per_packet;
-                    if let Some(window) = self.window {
+                    let by_segments = self.window_segments.map(|segments| segments * segment);
+                    for window in self.window.into_iter().chain(by_segments) {
                         *ns = ns.max(((bytes - 1.0) / window).floor() * server.round_trip);
                     }
                     *ns += if is_one_record { 0.0 } else { growing_ns };
@@ -145,7 +153,9 @@ impl Net {
             longest = longest.max(ns);
         }
         // Connections that are kept were made once.
-        profiles.entry(phase::CONNECT.id()).or_insert_with(|| spread(8, server.round_trip + self.filter, 0.0, 0.0));
+        profiles.entry(phase::CONNECT.id()).or_insert_with(|| {
+            spread(if self.few_connects { 2 } else { 8 }, server.round_trip + self.filter, 0.0, 0.0)
+        });
         (profiles, spread(1_000, quiet, stalled.min(1.0), longest))
     }
 }
