@@ -6,6 +6,7 @@ use crate::workload::{WorkloadError, WorkloadFactory};
 use duel_model::{CopyPlan, Facts, KindPlan, Plan, Schema, Tally, Threads, TwinReading, WorkloadPlan};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -76,6 +77,22 @@ pub trait Kind: Sync {
     fn server_port(&self, address: &str) -> Option<u16> {
         let _ = address;
         None
+    }
+
+    /// The Unix socket of this machine by which a target with this address is reached.
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        let _ = address;
+        None
+    }
+
+    /// The process that serves a target which is reached by a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// It is not known which one that is: a sentence for the user, without the target's name.
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        let _ = (plan, address);
+        Err("who listens on a Unix socket is not asked".to_owned())
     }
 
     /// Other addresses of this machine from which all of these can be reached; why there is none, otherwise.
@@ -179,6 +196,22 @@ pub trait PlainKind: Sync {
         None
     }
 
+    /// See [`Kind::socket`].
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        let _ = address;
+        None
+    }
+
+    /// See [`Kind::listener`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        let _ = (plan, address);
+        Err("who listens on a Unix socket is not asked".to_owned())
+    }
+
     /// See [`Kind::hold`].
     fn hold(&self, kind: &mut KindPlan, facts: &Facts) {
         let _ = (kind, facts);
@@ -236,6 +269,14 @@ impl<K: PlainKind> Kind for K {
 
     fn server_port(&self, address: &str) -> Option<u16> {
         PlainKind::server_port(self, address)
+    }
+
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        PlainKind::socket(self, address)
+    }
+
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        PlainKind::listener(self, plan, address)
     }
 
     fn hold(&self, workload: &mut WorkloadPlan, facts: &Facts) {

@@ -11,6 +11,7 @@ use crate::fill;
 use crate::keys::Keys;
 use crate::ledger::{Common, Ledger};
 use crate::link::End;
+use crate::listener;
 use crate::machine::Machine;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{
@@ -29,7 +30,7 @@ use duel_model::{
     CopyPlan, Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -69,6 +70,20 @@ impl PlainKind for Sql {
         match address::parse(address).ok()? {
             Address::Server(ServerAddress { place: Place::Tcp { port, .. }, .. }) => Some(port),
             Address::Server(_) | Address::File(_) | Address::Memory => None,
+        }
+    }
+
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        match address::parse(address).ok()? {
+            Address::Server(ServerAddress { place: Place::Unix(socket), .. }) => Some(socket),
+            Address::Server(_) | Address::File(_) | Address::Memory => None,
+        }
+    }
+
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        match address::parse(address).map_err(|error| error.0)? {
+            Address::Server(server) => listener::of(&server, plan.load.connect_timeout_ns),
+            Address::File(_) | Address::Memory => Err("SQLite has no server".to_owned()),
         }
     }
 

@@ -22,8 +22,10 @@ STRANGERS=
 ARRIVAL=
 KERNEL_LOG=
 SAMPLES=0
-# The number of the system call futex here; empty: nobody asked yet.
+# The numbers of the system calls futex, fsync and fdatasync here; empty: nobody asked yet.
 FUTEX=
+FSYNC=
+FDATASYNC=
 # A file could not be read in time: no further one is tried.
 LATE=
 

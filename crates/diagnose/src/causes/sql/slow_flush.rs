@@ -2,22 +2,31 @@
 //!
 //! With commits that do not wait for the disk (PostgreSQL's `synchronous_commit=off` in duel's own sessions, on all targets) the gap goes
 //! away; both have to flush about as often. What looks like it: settings that differ in how often, or whether at all, is waited
-//! (`db.config`); locks that are held for as long as a commit takes, which then are long in the same measure. MySQL has no such setting for a
-//! session, so that there it is left open, with what to try.
+//! (`db.config`); locks that are held for as long as a commit takes, which then are long in the same measure.
+//!
+//! MySQL and MariaDB have no such setting for a session. There it is looked at what the threads of both servers sleep in under load: how many
+//! connections wait for a flush of the log at a time tells how long each transaction does ([`crate::evidence::flushes`]). Nothing is taken
+//! away by that, so it is likely at most. What looks like it: a slow disk of reads, a lock, a busy CPU, where no more time is spent in
+//! flushes of the log; more flushes for a transaction, which are counted, and of which the fast side's would take as much more time; and
+//! logs that are written with `O_DSYNC`, or lie elsewhere than in the data folder, where no flush is seen.
 
 use super::KINDS;
-use crate::cause::{Cause, CauseEntry, Standing, Told, fit, shown_flip};
-use crate::evidence::database::{Side, counted, differing_flushes, same_system, writes};
-use crate::gap::{Gap, phase_share_of};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, shown_flip};
+use crate::evidence::by_hand;
+use crate::evidence::database::{Side as Statements, counted, differing_flushes, same_system, writes};
+use crate::evidence::flushes::{Held, are_seen};
+use crate::evidence::machines::{Machines, Side};
+use crate::gap::{Flip, Gap, percent, phase_share_of};
 use crate::probes::ASYNCHRONOUS;
 use duel_model::{Confidence, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.slow-flush",
     description: "the disk takes long to say that what was written is safe, and each commit waits for it",
-    signature: "of PostgreSQL: with commits that do not wait for the disk the gap goes away; flushes per \
-                transaction are alike, and so are the settings that decide on them",
-    at_most: "confirmed",
+    signature: "of PostgreSQL: with commits that do not wait for the disk the gap goes away; of MySQL and MariaDB, \
+                hosts: their threads wait longer for flushes of the log, for each transaction, by as much; flushes per transaction \
+                are alike, and so are the settings that decide on them",
+    at_most: "confirmed; likely of MySQL and MariaDB",
     needs_machine: false,
 };
 
@@ -46,15 +55,11 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(open(text));
     }
     let reference = gap.known_reference().ok_or_else(|| open("there is no reference".to_owned()))?;
-    if phase_share_of(reference, &Side::PHASES_OF_STATEMENTS).is_some_and(|share| share < 0.5) {
+    if phase_share_of(reference, &Statements::PHASES_OF_STATEMENTS).is_some_and(|share| share < 0.5) {
         return Err(open("most of the gap does not sit in the statements and their commit".to_owned()));
     }
     if gap.text(gap.slow, "sql.synchronous_commit").is_none() {
-        let text = format!(
-            "whether {slow} waits for its disk can only be tried for the whole server: `SET GLOBAL innodb_flush_log_at_trx_commit = 2` on \
-             both, compare again, and set it back"
-        );
-        return Err(open(text));
+        return by_threads(gap, flushes.ok());
     }
     let flip = shown_flip(gap, ASYNCHRONOUS)?;
     if flip.is_negligible() {
@@ -83,4 +88,81 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         _ => Vec::new(),
     };
     Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
+}
+
+/// What the servers' threads were seen in tells how long transactions wait for flushes. `flushes`: how often each of them flushes for a
+/// transaction, where that is known.
+fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let open = |text: String| {
+        let text = format!(
+            "{text}; whether {slow} waits for its disk can be tried for the whole server: `SET GLOBAL innodb_flush_log_at_trx_commit = 2` on \
+             both, compare again, and set it back"
+        );
+        Standing::Undecided(gap.at_reference(text))
+    };
+    let machines = match Machines::read(gap) {
+        Ok(machines) => machines,
+        Err(Standing::Undecided(why)) => return Err(open(why.text)),
+        Err(other) => return Err(other),
+    };
+    let Some(of_fast) = machines.fast.as_ref().map(Side::demand) else {
+        return Err(open(format!("the machine of {fast} is not read")));
+    };
+    let view = &machines.view;
+    let of_slow = machines.slow.demand();
+    let connections = view.connections().map_or(1.0, f64::from);
+    let held = [of_slow, of_fast].map(|demand| Held::of(demand, connections));
+    let ([Some(held_slow), Some(held_fast)], Some(slow_ns), Some(fast_ns)) = (held, view.slow_ns(), view.fast_ns())
+    else {
+        return Err(open("what the threads of both servers sleep in could not be seen".to_owned()));
+    };
+    if let Some(method) = gap.text(gap.slow, "sql.flush_method").filter(|method| method.contains("DSYNC")) {
+        return Err(open(format!("with innodb_flush_method = {method} a write is a flush, and is not seen as one")));
+    }
+    // If the fast side flushed as often for a transaction, it would wait as many times as long.
+    let as_often = flushes.map_or(1.0, |[of_slow, of_fast]| of_slow / of_fast.max(0.05)).clamp(1.0, AS_MANY);
+    let waits = |of: fn(&Held) -> f64, held: &Held, ns: f64| ns * of(held) / connections;
+    let (mid, low, high): (fn(&Held) -> f64, fn(&Held) -> f64, fn(&Held) -> f64) =
+        (|held| held.mid, |held| held.low, |held| held.high);
+    let slow_waits_ns = waits(mid, &held_slow, slow_ns);
+    let fast_waits_ns = waits(mid, &held_fast, fast_ns);
+    // Without what it waits longer a transaction takes no less than on the fast side.
+    let share = |extra_ns: f64| {
+        let without_ns = (slow_ns - extra_ns.max(0.0)).max(fast_ns);
+        machines.share((slow_ns / without_ns).ln())
+    };
+    let worth = share(slow_waits_ns - as_often * fast_waits_ns);
+    let least = share(waits(low, &held_slow, slow_ns) - as_often * waits(high, &held_fast, fast_ns));
+    let most = share(waits(high, &held_slow, slow_ns) - waits(low, &held_fast, fast_ns));
+    let seen = format!(
+        "a transaction waits about {} for flushes of the log on {slow} and {} on {fast}: of {connections:.0} connection{} {:.1} and {:.1} \
+         do so at a time, in {} and {} looks at the servers' threads",
+        format_duration_ns(slow_waits_ns),
+        format_duration_ns(fast_waits_ns),
+        if connections > 1.0 { "s" } else { "" },
+        held_slow.mid,
+        held_fast.mid,
+        of_slow.sleepers.looks_at_calls,
+        of_fast.sleepers.looks_at_calls
+    );
+    let repeat = || Some(by_hand::sleepers(gap, gap.slow));
+    let told = |worth: f64, least: f64, most: f64| {
+        format!("{seen}. That is {} of the gap ({} to {})", percent(worth), percent(least), percent(most.min(1.0)))
+    };
+    // Where no flush of the slow side was seen at all, its log may lie where nobody looks.
+    if most < Flip::NOTEWORTHY && are_seen(of_slow) {
+        return Err(Standing::RuledOut(gap.on_host(told(worth, least, most), repeat())));
+    }
+    if least < Flip::NOTEWORTHY {
+        return Err(open(told(worth, least, most)));
+    }
+    let summary = format!("{slow} waits longer until its log is on the disk: {}.", told(worth, least, most));
+    let remedy = format!(
+        "Look at the disk under {slow}'s log: `ioping -D -W` or `fio --fdatasync=1` in its data folder on both, a mount with `sync`, a cap \
+         on writes, a cache without a battery. `SET GLOBAL innodb_flush_log_at_trx_commit = 2` shows what it costs, and gives up the last \
+         second before a crash."
+    );
+    let told = Told { summary, remedy, facts: vec![gap.on_host(seen, repeat())], further: Vec::new() };
+    Ok(fit_by_host(gap, &ENTRY, Some(worth), Confidence::Likely, told))
 }
