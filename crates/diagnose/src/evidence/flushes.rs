@@ -1,21 +1,24 @@
-//! How long transactions wait for flushes of the log, by what the server's threads were seen in.
+//! How long transactions wait until the log is written and flushed, by what the server's threads were seen in.
 //!
-//! At an instant under load, the mean number of connections that wait for a flush is the rate of transactions times what each of them
-//! waits for it (Little, *A Proof for the Queuing Formula: L = λW*, 1961). With one connection whoever flushes is all that waits. With
-//! several, one thread flushes for all that come meanwhile, and these sleep until it wakes them. So in a look in which a log is flushed,
-//! those count that flush and those that sleep until another thread wakes them, beyond as many as do so without load; never more
-//! than there are connections. Most that it can be is that all of them wait whenever a log is flushed.
+//! At an instant under load, the mean number of connections that wait for the log is the rate of transactions times what each of them
+//! waits for it (Little, *A Proof for the Queuing Formula: L = λW*, 1961). With one connection whoever writes or flushes is all that waits.
+//! With several, one thread does so for all that come meanwhile, and these sleep until it wakes them. So of a look at which a thread is in
+//! the log, there count that thread and those that sleep until another thread wakes them, beyond as many as do so without load; never
+//! more than there are connections. Most that it can be is that all of them wait whenever a thread is in the log.
 //!
-//! Only logs of the database count. Data is flushed as well, by threads that no transaction waits for.
+//! Writes count as flushes do: past the page cache, and with `O_DSYNC`, it is they that wait for the disk. Only logs of the database count.
+//! Data is written and flushed as well, by threads that no transaction waits for.
 
 use duel_model::{HostDemand, Sleepers};
 
-/// Connections that wait for flushes at a time, and the least and the most that it may be.
+/// Connections that wait for the log at a time, and the least and the most that it may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Held {
     pub(crate) mid: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// The share of the time in which anybody is in the log, and the least and the most that it may be.
+    pub(crate) busy: [f64; 3],
 }
 
 /// Looks under load that tell a share of them: those of three slots; and those before one slot, without load.
@@ -30,21 +33,22 @@ impl Held {
         if loaded.looks_at_calls < LEAST_LOOKS[0] || quiet.looks < LEAST_LOOKS[1] || connections < 1.0 {
             return None;
         }
-        let (looks, flushes) = (f64::from(loaded.looks_at_calls), f64::from(loaded.looks_at_flushes));
-        let idle = flushes * quiet.mean_without_timeout()?;
-        let beside = (loaded.without_timeout_beside_flushes as f64 - idle).max(0.0);
-        let mid = ((loaded.flushing_logs as f64 + beside) / looks).min(connections * flushes / looks);
+        let (looks, in_log) = (f64::from(loaded.looks_at_calls), f64::from(loaded.looks_at_logs));
+        let idle = in_log * quiet.mean_without_timeout()?;
+        let beside = (loaded.without_timeout_beside_logs as f64 - idle).max(0.0);
+        let mid = ((loaded.in_logs as f64 + beside) / looks).min(connections * in_log / looks);
         // A number between none and all of them scatters most where it is either none or all (Bhatia and Davis, 2000): as a share does.
         let (low, _) = wilson(mid / connections, looks);
-        let (_, high) = wilson(flushes / looks, looks);
-        Some(Self { mid, low: connections * low, high: connections * high })
+        let busy = in_log / looks;
+        let (least, most) = wilson(busy, looks);
+        Some(Self { mid, low: connections * low, high: connections * most, busy: [busy, least, most] })
     }
 }
 
-/// Whether a flush of a log was ever seen: where it was not, they may be where nobody looks.
+/// Whether a thread was ever seen in a log: where none was, it may be where nobody looks.
 pub(crate) fn are_seen(demand: &HostDemand) -> bool {
-    let Sleepers { looks_at_flushes, .. } = demand.sleepers;
-    looks_at_flushes > 0
+    let Sleepers { looks_at_logs, .. } = demand.sleepers;
+    looks_at_logs > 0
 }
 
 /// The interval of a share that was seen in so many looks (Wilson, 1927).
@@ -59,14 +63,14 @@ fn wilson(share: f64, looks: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// So many looks under load, in so many of which a log was flushed by one thread, with so many others that slept then.
-    fn demand(looks: u32, flushes: u32, beside: u64, idle: u64) -> HostDemand {
+    /// So many looks under load, in so many of which one thread was in the log, with so many others that slept then.
+    fn demand(looks: u32, in_log: u32, beside: u64, idle: u64) -> HostDemand {
         let sleepers = Sleepers {
             looks,
             looks_at_calls: looks,
-            looks_at_flushes: flushes,
-            flushing_logs: u64::from(flushes),
-            without_timeout_beside_flushes: beside,
+            looks_at_logs: in_log,
+            in_logs: u64::from(in_log),
+            without_timeout_beside_logs: beside,
             ..Sleepers::default()
         };
         let quiet_sleepers = Sleepers { looks: 6, without_timeout: 6 * idle, ..Sleepers::default() };
@@ -74,21 +78,21 @@ mod tests {
     }
 
     #[test]
-    fn with_one_connection_whoever_flushes_is_all_that_waits() {
+    fn with_one_connection_whoever_is_in_the_log_is_all_that_waits() {
         let held = Held::of(&demand(20, 10, 80, 7), 1.0).unwrap();
         assert_eq!(held.mid, 0.5, "{held:?}");
         // R: prop.test(10, 20, correct = FALSE)
         assert!((held.low - 0.2993).abs() < 1e-3 && (held.high - 0.7007).abs() < 1e-3, "{held:?}");
         let all = Held::of(&demand(20, 20, 300, 7), 1.0).unwrap();
-        assert!(all.mid == 1.0 && all.low < 0.9 && all.high == 1.0, "{all:?}");
+        assert!(all.mid == 1.0 && all.low < 0.9 && all.high > 0.999, "{all:?}");
     }
 
     #[test]
-    fn with_several_those_who_wait_for_whoever_flushes_count_as_well() {
-        // Of 7 idle threads and 2 sessions that sleep beside one that flushes.
+    fn with_several_those_who_wait_for_whoever_is_in_the_log_count_as_well() {
+        // Of 7 idle threads and 2 sessions that sleep beside one that is in the log.
         let held = Held::of(&demand(20, 20, 180, 7), 4.0).unwrap();
         assert_eq!(held.mid, 3.0, "{held:?}");
-        assert!(held.low > 2.0 && held.high == 4.0, "{held:?}");
+        assert!(held.low > 2.0 && held.high > 3.999, "{held:?}");
         // More than there are connections is no session's.
         assert_eq!(Held::of(&demand(20, 10, 100, 0), 4.0).unwrap().mid, 2.0);
         // Fewer sleep than without load: they have got work.

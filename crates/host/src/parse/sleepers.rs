@@ -21,9 +21,9 @@ pub(crate) fn sleepers(text: &str) -> Sleepers {
             _ => continue,
         };
         match behind {
-            [] | ["flushing"] => {}
+            [] => {}
             ["untimed"] => seen.without_timeout += 1,
-            ["flushing", "log"] => seen.flushing_logs += 1,
+            ["log"] => seen.in_logs += 1,
             // A sentence.
             _ => continue,
         }
@@ -36,9 +36,9 @@ pub(crate) fn sleepers(text: &str) -> Sleepers {
     if seen.threads.is_empty() {
         return Sleepers::default();
     }
-    if seen.looks_at_calls > 0 && seen.flushing_logs > 0 {
-        seen.looks_at_flushes = 1;
-        seen.without_timeout_beside_flushes = seen.without_timeout;
+    if seen.looks_at_calls > 0 && seen.in_logs > 0 {
+        seen.looks_at_logs = 1;
+        seen.without_timeout_beside_logs = seen.without_timeout;
     }
     seen
 }
@@ -66,18 +66,19 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_another_thread_while_a_log_is_flushed_is_counted_for_itself() {
-        let flushed = "futex_do_wait untimed\njbd2_log_wait_commit flushing log\nfutex_do_wait untimed\nfutex_do_wait\ncalls are told\n";
-        let mut seen = sleepers(flushed);
-        // Of data, as whoever makes room in memory flushes it, no transaction waits.
-        seen.add(&sleepers("futex_do_wait untimed\nfolio_wait_bit_common flushing\ncalls are told\n"));
-        assert_eq!((seen.looks, seen.looks_at_calls, seen.looks_at_flushes), (2, 2, 1));
-        assert_eq!((seen.flushing_logs, seen.without_timeout, seen.without_timeout_beside_flushes), (1, 3, 2));
+    fn who_waits_for_another_thread_while_one_is_in_the_log_is_counted_for_itself() {
+        let in_log =
+            "futex_do_wait untimed\njbd2_log_wait_commit log\nfutex_do_wait untimed\nfutex_do_wait\ncalls are told\n";
+        let mut seen = sleepers(in_log);
+        // Data is flushed as well, by threads that no transaction waits for.
+        seen.add(&sleepers("futex_do_wait untimed\nfolio_wait_bit_common\ncalls are told\n"));
+        assert_eq!((seen.looks, seen.looks_at_calls, seen.looks_at_logs), (2, 2, 1));
+        assert_eq!((seen.in_logs, seen.without_timeout, seen.without_timeout_beside_logs), (1, 3, 2));
         assert_eq!(seen.mean(|function| function == "jbd2_log_wait_commit"), Some(0.5));
-        let untold = sleepers("jbd2_log_wait_commit flushing log\n");
-        assert_eq!((untold.looks, untold.looks_at_calls, untold.looks_at_flushes), (1, 0, 0));
+        let untold = sleepers("jbd2_log_wait_commit log\n");
+        assert_eq!((untold.looks, untold.looks_at_calls, untold.looks_at_logs), (1, 0, 0));
         assert_eq!(sleepers("0\ncalls are told\n"), Sleepers::default());
-        assert_eq!(sleepers("x flushing log at last\nx flushing data\n"), Sleepers::default());
+        assert_eq!(sleepers("x log at last\nx of data\n"), Sleepers::default());
     }
 
     #[test]

@@ -22,10 +22,9 @@ STRANGERS=
 ARRIVAL=
 KERNEL_LOG=
 SAMPLES=0
-# The numbers of the system calls futex, fsync and fdatasync here; empty: nobody asked yet.
+# The numbers of the system call futex, and of those that write and flush; empty: nobody asked yet.
 FUTEX=
-FSYNC=
-FDATASYNC=
+WRITES=
 # A file could not be read in time: no further one is tried.
 LATE=
 

@@ -101,19 +101,19 @@ sample() {
 }
 
 # What each thread of the server sleeps in: the name of a kernel function, 0 of one that runs. Behind it "untimed" where that is a
-# futex without a time-out, "flushing" where it waits until a file is on the disk, "flushing log" where that file is the log of a
-# database. Last, that system calls were told. Whoever may not trace the server is told 0 of all. Nothing is started for it, since it is
-# looked at under load; of very many threads a look would take longer than they sleep.
+# futex without a time-out, and "log" where it is in a write or a flush of the log of a database. Last, that system calls were told.
+# Whoever may not trace the server is told 0 of all. Nothing is started for it, since it is looked at under load; of very many threads a
+# look would take longer than they sleep.
 sleeping() {
     [ -n "$MEMBERS" ] || return 1
     if [ -z "$FUTEX" ]; then
-        # Numbers of the system calls futex, fsync and fdatasync, by the kernel's tables.
+        # Numbers of the system calls futex, and of write, pwrite64, pwritev, pwritev2, fsync and fdatasync, by the kernel's tables.
         case $(uname -m) in
-            x86_64) FUTEX=202 FSYNC=74 FDATASYNC=75 ;;
-            aarch64 | riscv64 | loongarch64) FUTEX=98 FSYNC=82 FDATASYNC=83 ;;
-            ppc64 | ppc64le) FUTEX=221 FSYNC=118 FDATASYNC=148 ;;
-            s390x) FUTEX=238 FSYNC=118 FDATASYNC=148 ;;
-            *) FUTEX=none FSYNC=none FDATASYNC=none ;;
+            x86_64) FUTEX=202 WRITES=' 1 18 296 328 74 75 ' ;;
+            aarch64 | riscv64 | loongarch64) FUTEX=98 WRITES=' 64 68 70 287 82 83 ' ;;
+            ppc64 | ppc64le) FUTEX=221 WRITES=' 4 180 321 381 118 148 ' ;;
+            s390x) FUTEX=238 WRITES=' 4 181 329 377 118 148 ' ;;
+            *) FUTEX=none WRITES= ;;
         esac
     fi
     threads=0
@@ -126,17 +126,15 @@ sleeping() {
             # The file ends without a line's end, for which read answers 1; a thread may have ended.
             { read -r function <"$task/wchan"; } 2>/dev/null
             case $function in
-                # Whoever waits for what arrives neither flushes nor waits for another thread.
+                # Whoever waits for what arrives neither writes nor waits for another thread.
                 0 | *poll* | *nanosleep* | sk_wait* | *stream*_read* | *wait_woken*) ;;
                 *)
                     { read -r call word operation value timeout rest <"$task/syscall"; } 2>/dev/null
                     if [ -n "$call" ] && [ "$FUTEX" != none ]; then calls=told; fi
                     case $call in
                         "$FUTEX") if [ "$timeout" = 0x0 ]; then function="$function untimed"; fi ;;
-                        "$FSYNC" | "$FDATASYNC")
-                            function="$function flushing"
-                            if is_log "$pid" "$word"; then function="$function log"; fi
-                            ;;
+                        '') ;;
+                        *) case $WRITES in *" $call "*) if is_log "$pid" "$word"; then function="$function log"; fi ;; esac ;;
                     esac
                     ;;
             esac

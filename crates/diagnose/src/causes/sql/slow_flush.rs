@@ -5,10 +5,10 @@
 //! (`db.config`); locks that are held for as long as a commit takes, which then are long in the same measure.
 //!
 //! MySQL and MariaDB have no such setting for a session. There it is looked at what the threads of both servers sleep in under load: how many
-//! connections wait for a flush of the log at a time tells how long each transaction does ([`crate::evidence::flushes`]). Nothing is taken
+//! connections wait for the log at a time tells how long each transaction does ([`crate::evidence::flushes`]). Nothing is taken
 //! away by that, so it is likely at most. What looks like it: a slow disk of reads, a lock, a busy CPU, where no more time is spent in
-//! flushes of the log; more flushes for a transaction, which are counted, and of which the fast side's would take as much more time; and
-//! logs that are written with `O_DSYNC`, or lie elsewhere than in the data folder, where no flush is seen.
+//! the log, or each visit to it lasts no longer; more flushes for a transaction, which are counted, and of which the fast side's would take as much more time; and logs that
+//! lie elsewhere than in the data folder, where no thread is seen in them.
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, shown_flip};
@@ -18,13 +18,13 @@ use crate::evidence::flushes::{Held, are_seen};
 use crate::evidence::machines::{Machines, Side};
 use crate::gap::{Flip, Gap, percent, phase_share_of};
 use crate::probes::ASYNCHRONOUS;
-use duel_model::{Confidence, format_duration_ns};
+use duel_model::{Confidence, HostDemand, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.slow-flush",
     description: "the disk takes long to say that what was written is safe, and each commit waits for it",
     signature: "of PostgreSQL: with commits that do not wait for the disk the gap goes away; of MySQL and MariaDB, \
-                hosts: their threads wait longer for flushes of the log, for each transaction, by as much; flushes per transaction \
+                hosts: their threads wait longer in writes and flushes of the log, for each transaction, by as much; flushes per transaction \
                 are alike, and so are the settings that decide on them",
     at_most: "confirmed; likely of MySQL and MariaDB",
     needs_machine: false,
@@ -32,6 +32,8 @@ static ENTRY: CauseEntry = CauseEntry {
 
 /// Flushes for each transaction may differ by so much, and still be as many: commits that come together share one.
 const AS_MANY: f64 = 2.0;
+/// Fewer flushes for a transaction than this are as good as none: those of a server that flushes once a second.
+const FEWEST: f64 = 0.05;
 
 pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
@@ -47,7 +49,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let flushes = counted(gap, "server-flushes", "how often they flush");
     if let Ok([of_slow, of_fast]) = flushes
-        && of_slow > AS_MANY * of_fast.max(0.05)
+        && of_slow > AS_MANY * of_fast.max(FEWEST)
     {
         let text = format!(
             "{slow} flushes {of_slow:.2} times for each transaction, {fast} {of_fast:.2} times: it is how often, not how long"
@@ -91,7 +93,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 }
 
 /// What the servers' threads were seen in tells how long transactions wait for flushes. `flushes`: how often each of them flushes for a
-/// transaction, where that is known.
+/// transaction, where both tell that.
 fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let open = |text: String| {
@@ -100,6 +102,9 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
              both, compare again, and set it back"
         );
         Standing::Undecided(gap.at_reference(text))
+    };
+    let Some(flushes) = flushes else {
+        return Err(open("the servers do not both tell how often they flush".to_owned()));
     };
     let machines = match Machines::read(gap) {
         Ok(machines) => machines,
@@ -117,11 +122,8 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     else {
         return Err(open("what the threads of both servers sleep in could not be seen".to_owned()));
     };
-    if let Some(method) = gap.text(gap.slow, "sql.flush_method").filter(|method| method.contains("DSYNC")) {
-        return Err(open(format!("with innodb_flush_method = {method} a write is a flush, and is not seen as one")));
-    }
     // If the fast side flushed as often for a transaction, it would wait as many times as long.
-    let as_often = flushes.map_or(1.0, |[of_slow, of_fast]| of_slow / of_fast.max(0.05)).clamp(1.0, AS_MANY);
+    let as_often = (flushes[0] / flushes[1].max(FEWEST)).clamp(1.0, AS_MANY);
     let waits = |of: fn(&Held) -> f64, held: &Held, ns: f64| ns * of(held) / connections;
     let (mid, low, high): (fn(&Held) -> f64, fn(&Held) -> f64, fn(&Held) -> f64) =
         (|held| held.mid, |held| held.low, |held| held.high);
@@ -132,11 +134,22 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
         let without_ns = (slow_ns - extra_ns.max(0.0)).max(fast_ns);
         machines.share((slow_ns / without_ns).ln())
     };
-    let worth = share(slow_waits_ns - as_often * fast_waits_ns);
-    let least = share(waits(low, &held_slow, slow_ns) - as_often * waits(high, &held_fast, fast_ns));
-    let most = share(waits(high, &held_slow, slow_ns) - waits(low, &held_fast, fast_ns));
+    // Who holds a lock over his commit has others wait for that, however short it is. As much as a visit to the log lasts no longer than on the
+    // fast side is none of the disk. The rate of visits is that of transactions times flushes for each of them.
+    let per_visit = |busy: f64, ns: f64, flushes: f64| busy * ns / flushes.max(FEWEST);
+    let longer = |of_slow: usize, of_fast: usize| {
+        let visit_slow = per_visit(held_slow.busy[of_slow], slow_ns, flushes[0]);
+        let visit_fast = per_visit(held_fast.busy[of_fast], fast_ns, flushes[1]);
+        if visit_slow > visit_fast { 1.0 - visit_fast / visit_slow } else { 0.0 }
+    };
+    let (mid_longer, least_longer) = (longer(0, 0), longer(1, 2));
+    let low_ns = waits(low, &held_slow, slow_ns);
+    let worth = share((slow_waits_ns - as_often * fast_waits_ns).min(mid_longer * slow_waits_ns));
+    let least = share((low_ns - as_often * waits(high, &held_fast, fast_ns)).min(least_longer * low_ns));
+    let most_ns = (waits(high, &held_slow, slow_ns) - waits(low, &held_fast, fast_ns)).max(0.0);
+    let most = share(most_ns);
     let seen = format!(
-        "a transaction waits about {} for flushes of the log on {slow} and {} on {fast}: of {connections:.0} connection{} {:.1} and {:.1} \
+        "a transaction waits about {} for writes and flushes of the log on {slow} and {} on {fast}: of {connections:.0} connection{} {:.1} and {:.1} \
          do so at a time, in {} and {} looks at the servers' threads",
         format_duration_ns(slow_waits_ns),
         format_duration_ns(fast_waits_ns),
@@ -150,8 +163,12 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     let told = |worth: f64, least: f64, most: f64| {
         format!("{seen}. That is {} of the gap ({} to {})", percent(worth), percent(least), percent(most.min(1.0)))
     };
-    // Where no flush of the slow side was seen at all, its log may lie where nobody looks.
-    if most < Flip::NOTEWORTHY && are_seen(of_slow) {
+    // A disk may also be waited for without sleep: by looking whether it is done, or for a CPU. Where none of the slow side's threads was seen
+    // in its log, that may lie where nobody looks.
+    let without_sleep_ns =
+        awake_ns(of_slow).zip(awake_ns(of_fast)).map(|(of_slow, of_fast)| (of_slow - of_fast).max(0.0));
+    let most_in_all = without_sleep_ns.map(|ns| share(most_ns + ns));
+    if most_in_all.is_some_and(|most| most < Flip::NOTEWORTHY) && are_seen(of_slow) {
         return Err(Standing::RuledOut(gap.on_host(told(worth, least, most), repeat())));
     }
     if least < Flip::NOTEWORTHY {
@@ -165,4 +182,9 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     );
     let told = Told { summary, remedy, facts: vec![gap.on_host(seen, repeat())], further: Vec::new() };
     Ok(fit_by_host(gap, &ENTRY, Some(worth), Confidence::Likely, told))
+}
+
+/// What a transaction takes of CPU time and of waiting for a CPU.
+fn awake_ns(demand: &HostDemand) -> Option<f64> {
+    Some(demand.per_op("process.cpu_ns")? + demand.per_op("workers.wait_ns")?)
 }
