@@ -102,7 +102,7 @@ pub trait Kind: Sync {
     }
 
     /// Makes a private copy of a target on this machine and waits until it serves, or until `stop` is set. The caller has asked the
-    /// user for leave.
+    /// user for leave, and is told some times per second how far it is.
     ///
     /// # Errors
     ///
@@ -113,8 +113,9 @@ pub trait Kind: Sync {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
-        let _ = (plan, address, order, stop);
+        let _ = (plan, address, order, stop, tells);
         Err(no_copies())
     }
 
@@ -224,10 +225,20 @@ pub trait PlainKind: Sync {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
-        let _ = (plan, address, order, stop);
+        let _ = (plan, address, order, stop, tells);
         Err(no_copies())
     }
+}
+
+/// How far the making of a private copy is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copying {
+    /// What is done now, as a sentence without a full stop.
+    pub step: &'static str,
+    /// Bytes that it has by now, and about how many it will have; `None`: this step adds none.
+    pub bytes: Option<(u64, u64)>,
 }
 
 /// A private copy of a target. It ends, and all that it wrote is removed, when this is dropped and when this process ends.
@@ -291,8 +302,9 @@ impl<K: PlainKind> Kind for K {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
-        PlainKind::copy(self, plan, address, order, stop)
+        PlainKind::copy(self, plan, address, order, stop, tells)
     }
 }
 

@@ -15,8 +15,8 @@ use crate::listener;
 use crate::machine::Machine;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{
-    KEYS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SCRIPT_READ, SCRIPT_SHA256,
-    SESSION, TABLE_SIZE, TABLES, TRANSACTIONS,
+    KEYS, OF_OPS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SCRIPT_READ,
+    SCRIPT_SHA256, SESSION, TABLE_SIZE, TABLES, TRANSACTIONS,
 };
 use crate::script::Script;
 use crate::sqlite::{self, Store};
@@ -25,7 +25,7 @@ use crate::views::{Own, View};
 use crate::wire::SqlFailure;
 use crate::work::Work;
 use crate::workload;
-use duel_load::{Opens, PlainKind, Prepared, PrivateCopy, Session, SessionError, WorkloadError};
+use duel_load::{Copying, Opens, PlainKind, Prepared, PrivateCopy, Session, SessionError, WorkloadError};
 use duel_model::{
     CopyPlan, Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
 };
@@ -104,8 +104,7 @@ impl PlainKind for Sql {
             )));
         }
         let is_own = !kind.get(&SCRIPT).is_empty();
-        if is_own && let Some(param) = [&OP, &RANGE_SIZE, &KEYS, &TRANSACTIONS].iter().find(|param| is_set(kind, param))
-        {
+        if is_own && let Some(param) = OF_OPS.iter().find(|param| is_set(kind, param)) {
             return Err(WorkloadError(format!(
                 "--script says what a transaction does, and --{} would, too",
                 param.name
@@ -132,9 +131,10 @@ impl PlainKind for Sql {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
         match address::parse(address)? {
-            Address::Server(server) => crate::copy::copy(&server, plan.load.connect_timeout_ns, order, stop),
+            Address::Server(server) => crate::copy::copy(&server, plan.load.connect_timeout_ns, order, stop, tells),
             Address::File(_) | Address::Memory => Err(WorkloadError("SQLite has no server to copy".into())),
         }
     }
@@ -706,6 +706,18 @@ mod tests {
         {
             assert!(check_setting(taken).is_ok(), "{taken}");
         }
+    }
+
+    #[test]
+    fn what_own_sql_says_is_not_told_of_settings_that_it_replaces() {
+        let mut kind = KindPlan::of(&SCHEMA);
+        let replaced = |kind: &KindPlan| {
+            let names = SCHEMA.params.iter().filter(|param| kind.is_replaced(param)).map(|param| param.name);
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(replaced(&kind), Vec::<&str>::new());
+        kind.settings.insert(SCRIPT.id(), "own.sql".to_owned());
+        assert_eq!(replaced(&kind), ["op", "range-size", "keys", "transactions"]);
     }
 
     #[test]

@@ -124,11 +124,9 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     };
     // If the fast side flushed as often for a transaction, it would wait as many times as long.
     let as_often = (flushes[0] / flushes[1].max(FEWEST)).clamp(1.0, AS_MANY);
-    let waits = |of: fn(&Held) -> f64, held: &Held, ns: f64| ns * of(held) / connections;
-    let (mid, low, high): (fn(&Held) -> f64, fn(&Held) -> f64, fn(&Held) -> f64) =
-        (|held| held.mid, |held| held.low, |held| held.high);
-    let slow_waits_ns = waits(mid, &held_slow, slow_ns);
-    let fast_waits_ns = waits(mid, &held_fast, fast_ns);
+    let waits = |held: f64, ns: f64| ns * held / connections;
+    let slow_waits_ns = waits(held_slow.mid, slow_ns);
+    let fast_waits_ns = waits(held_fast.mid, fast_ns);
     // Without what it waits longer a transaction takes no less than on the fast side.
     let share = |extra_ns: f64| {
         let without_ns = (slow_ns - extra_ns.max(0.0)).max(fast_ns);
@@ -143,10 +141,10 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
         if visit_slow > visit_fast { 1.0 - visit_fast / visit_slow } else { 0.0 }
     };
     let (mid_longer, least_longer) = (longer(0, 0), longer(1, 2));
-    let low_ns = waits(low, &held_slow, slow_ns);
+    let low_ns = waits(held_slow.low, slow_ns);
     let worth = share((slow_waits_ns - as_often * fast_waits_ns).min(mid_longer * slow_waits_ns));
-    let least = share((low_ns - as_often * waits(high, &held_fast, fast_ns)).min(least_longer * low_ns));
-    let most_ns = (waits(high, &held_slow, slow_ns) - waits(low, &held_fast, fast_ns)).max(0.0);
+    let least = share((low_ns - as_often * waits(held_fast.high, fast_ns)).min(least_longer * low_ns));
+    let most_ns = (waits(held_slow.high, slow_ns) - waits(held_fast.low, fast_ns)).max(0.0);
     let most = share(most_ns);
     let seen = format!(
         "a transaction waits about {} for writes and flushes of the log on {slow} and {} on {fast}: of {connections:.0} connection{} {:.1} and {:.1} \
