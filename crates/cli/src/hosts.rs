@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostFlags {
-    /// Target NAME runs on this machine: read it. With --why a target on localhost or on an address of this machine is read without it
+    /// Target NAME runs on this machine: read it. With --why a target on localhost, on an address of this machine or behind a Unix socket of its address is read without it
     #[arg(long, value_name = "NAME")]
     pub(crate) local: Vec<String>,
     /// Read no target's machine that --local or --ssh does not name
@@ -57,10 +57,13 @@ pub(crate) struct RedfishFlags {
 /// many causes are found on the machine only.
 pub(crate) fn read_unasked(plan: &mut Plan) {
     for target in plan.targets.iter_mut().filter(|target| target.host.is_none()) {
-        if let Some(port) = duel_lab::port_on_this_machine(&plan.workload, target) {
-            let server = ServerPlan::Port(port);
-            target.host = Some(HostPlan { access: HostAccess::Local, server, process: None, redfish: None });
-        }
+        let server = match duel_lab::port_on_this_machine(&plan.workload, target) {
+            Some(port) => ServerPlan::Port(port),
+            // Who listens on the socket is asked when the machine is read.
+            None if duel_lab::is_behind_socket(&plan.workload, target) => ServerPlan::Unknown,
+            None => continue,
+        };
+        target.host = Some(HostPlan { access: HostAccess::Local, server, process: None, redfish: None });
     }
 }
 
@@ -92,7 +95,8 @@ pub(crate) fn assign(plan: &mut Plan, flags: &HostFlags, seeks_cause: bool) -> R
             }
             continue;
         };
-        // What has no port has no server to be found by one: a folder, a library, a local socket.
+        // What has no port has no server to be found by one: a folder, a library. Who listens on a Unix socket of an address is found when
+        // the machine is read.
         let by_port = || duel_lab::server_port(&plan.workload, target).map(ServerPlan::Port);
         let server = named.or_else(by_port).unwrap_or(ServerPlan::Unknown);
         target.host = Some(HostPlan { access, server, process: None, redfish });
@@ -277,8 +281,12 @@ mod tests {
         for led_elsewhere in [["--proxy", "http://192.0.2.1:3128"], ["--unix-socket", "/run/x"]] {
             assert_eq!(read(&[&near[..2], &led_elsewhere].concat(), true, false), [None, None]);
         }
-        let databases = ["postgres://u@127.0.0.1/db", "postgres://u@localhost:99/db", "postgres://u@/db"];
+        let databases = ["postgres://u@127.0.0.1/db", "postgres://u@localhost:99/db", "postgres://u@192.0.2.1/db"];
         assert_eq!(read(&databases, true, false), [Some(ServerPlan::Port(5432)), Some(ServerPlan::Port(99)), None]);
+        // Who listens on a socket is found when the machine is read.
+        let sockets = ["postgres://u@/db", "mysql://u@/db?socket=/tmp/m.sock", "sqlite::memory:"];
+        assert_eq!(read(&sockets, true, false), [Some(ServerPlan::Unknown), Some(ServerPlan::Unknown), None]);
+        assert_eq!(read(&sockets, true, true), [None, None, None]);
         assert_eq!(read(&["tcp://127.0.0.1:98", "tcp://127.0.0.1:98?netns=x"], true, false)[1], None);
     }
 

@@ -7,8 +7,8 @@ use crate::progress_log::ProgressLog;
 use crate::telemetry::Telemetry;
 use crate::terminal;
 use duel_lab::{View, Watcher};
-use duel_model::{Nanos, Run, Slot};
-use duel_report::{ProgressFrame, Style, TargetProgress, progress_plain, progress_terminal};
+use duel_model::{Nanos, Run, Slot, sanitize_line};
+use duel_report::{ProgressFrame, Style, TargetProgress, progress_line, progress_plain, progress_terminal};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -82,6 +82,33 @@ impl<'a, 't> Watching<'a, 't> {
         }
     }
 
+    /// Shows progress in place of what was shown before: on a terminal, or as a line elsewhere.
+    fn draw(&mut self, on_terminal: impl FnOnce(Style) -> Vec<String>, as_line: impl FnOnce() -> String) {
+        let now = Instant::now();
+        // Progress that cannot be shown is no reason to stop measuring: write errors are ignored.
+        let mut err = std::io::stderr().lock();
+        match &mut self.show {
+            Show::Nothing | Show::Log(_) => {}
+            Show::Lines => {
+                self.next = now + PLAIN_LINE;
+                let _ = writeln!(err, "{}", as_line());
+            }
+            Show::Terminal { style, drawn } => {
+                self.next = now + REDRAW;
+                let lines = on_terminal(*style);
+                // One write, so that nothing flickers.
+                let mut text = if *drawn > 0 { format!("\x1b[{drawn}F") } else { String::new() };
+                for line in &lines {
+                    text.push_str(line);
+                    text.push_str("\x1b[K\n");
+                }
+                text.push_str("\x1b[J");
+                *drawn = lines.len();
+                let _ = err.write_all(text.as_bytes());
+            }
+        }
+    }
+
     fn frame(&self, view: &View<'_>) -> ProgressFrame {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) };
         let still = view.slot.map(|slot| slot.live.standstill).unwrap_or_default();
@@ -132,6 +159,13 @@ impl Watcher for Watching<'_, '_> {
         label.clone_into(&mut self.label);
     }
 
+    fn meanwhile(&mut self, what: &str) {
+        if Instant::now() < self.next || matches!(self.show, Show::Nothing | Show::Log(_)) {
+            return;
+        }
+        self.draw(|style| vec![progress_line(what, style)], || sanitize_line(what));
+    }
+
     fn slot(&mut self, slot: &Slot) {
         if let Some(late) = self.keeper.slot(slot) {
             self.clear();
@@ -157,32 +191,10 @@ impl Watcher for Watching<'_, '_> {
             }
             return;
         }
-        let now = Instant::now();
-        if now < self.next || matches!(self.show, Show::Nothing) {
+        if Instant::now() < self.next || matches!(self.show, Show::Nothing) {
             return;
         }
         let frame = self.frame(view);
-        // Progress that cannot be shown is no reason to stop measuring: write errors are ignored.
-        let mut err = std::io::stderr().lock();
-        match &mut self.show {
-            Show::Nothing | Show::Log(_) => {}
-            Show::Lines => {
-                self.next = now + PLAIN_LINE;
-                let _ = writeln!(err, "{}", progress_plain(&frame));
-            }
-            Show::Terminal { style, drawn } => {
-                self.next = now + REDRAW;
-                let lines = progress_terminal(&frame, *style);
-                // One write, so that nothing flickers.
-                let mut text = if *drawn > 0 { format!("\x1b[{drawn}F") } else { String::new() };
-                for line in &lines {
-                    text.push_str(line);
-                    text.push_str("\x1b[K\n");
-                }
-                text.push_str("\x1b[J");
-                *drawn = lines.len();
-                let _ = err.write_all(text.as_bytes());
-            }
-        }
+        self.draw(|style| progress_terminal(&frame, style), || progress_plain(&frame));
     }
 }

@@ -20,6 +20,7 @@ pub const SCHEMA: Schema = Schema {
     reaches: &[],
     threads: duel_model::Threads::Beside,
     depth: None,
+    replaces: None,
     counters: counter::ALL,
     parts: Some(Parts { whole: &BLOCK, part: &CHUNK, whole_noun: "block", part_noun: "call" }),
     held_back: None,

@@ -27,6 +27,7 @@ pub const SCHEMA: Schema = Schema {
     ],
     threads: Threads::Working,
     depth: Some(&DEPTH),
+    replaces: None,
     counters: counter::ALL,
     parts: None,
     held_back: None,

@@ -177,7 +177,8 @@ impl Lab {
         if let Some(target) = probe.lens_of {
             return (self.look_through_lens(site, target, probe), Vec::new());
         }
-        let stand_in = match probe.variation.twin.as_ref().map(|twin| self.stand_in(plan, twin, site.hosts, routes)) {
+        let stand_in = probe.variation.twin.as_ref();
+        let stand_in = match stand_in.map(|twin| self.stand_in(plan, twin, site.hosts, routes, &mut *watcher)) {
             Some(Err(why)) => return (without_load(probe, Err(why)), Vec::new()),
             Some(Ok(stand_in)) => Some(stand_in),
             None => None,

@@ -38,7 +38,10 @@ impl Hosts {
             let watch = target.host.as_ref().and_then(|host| {
                 let watched =
                     match peer.filter(|peer| servers::names_this_machine(target) && !servers::is_own(peer.ip())) {
-                        None => watch(host, &plan.workload, peer).map_err(|error| error.to_string()),
+                        None => {
+                            let behind = servers::behind_socket(plan, target);
+                            watch(host, &plan.workload, peer, behind).map_err(|error| error.to_string())
+                        }
                         Some(peer) => Err(format!("connections to it lead to {}, which is another machine", peer.ip())),
                     };
                 match watched {
@@ -205,17 +208,22 @@ fn doubt(name: &str, text: &str) -> Doubt {
 }
 
 /// Begins to watch a machine, and what is doubtful about who its server is. Where that is not the process that the plan meant,
-/// the machine is watched without it.
+/// the machine is watched without it. `behind_socket`: who was found to serve there, where it was looked for.
 fn watch(
     host: &HostPlan,
     workload: &WorkloadPlan,
     peer: Option<SocketAddr>,
+    behind_socket: Option<Result<u32, String>>,
 ) -> Result<(HostWatch, Option<String>), HostError> {
     let access = match &host.access {
         AccessPlan::Local => HostAccess::Local,
         AccessPlan::Ssh(destination) => HostAccess::ssh(destination)?,
     };
-    let server = servers::server(host, workload)?;
+    let (server, unseen) = match behind_socket {
+        None => (servers::server(host, workload)?, None),
+        Some(Ok(pid)) => (Server::Pid(pid), None),
+        Some(Err(why)) => (Server::Unknown, Some(why)),
+    };
     let options = Options { address: peer, ..Options::default() };
     let watch = HostWatch::open_with(&access, &server, &options)?;
     if let Some(why) = servers::not_meant(host, watch.facts()).or_else(|| servers::hands_on(host, watch.facts())) {
@@ -224,7 +232,7 @@ fn watch(
     let is_by_path = server == Server::Unknown && matches!(host.server, ServerPlan::Port(_));
     let doubt =
         is_by_path.then(|| "a server that is reached by a Unix socket has to be named: --pid or --service".to_owned());
-    Ok((watch, doubt))
+    Ok((watch, doubt.or(unseen)))
 }
 
 /// Whether a management controller could be asked: its address, and that its password is where it should be.
@@ -235,7 +243,7 @@ pub fn check_redfish(plan: &RedfishPlan) -> Result<(), String> {
 /// What a machine is, without any load. Errors are sentences for the user.
 pub fn host_facts(host: &HostPlan) -> Result<HostRecord, String> {
     let redfish = host.redfish.as_ref().map(Redfish::of_plan).transpose().map_err(|error| error.to_string())?;
-    let (watch, _) = watch(host, &WorkloadPlan::NULL, None).map_err(|error| error.to_string())?;
+    let (watch, _) = watch(host, &WorkloadPlan::NULL, None, None).map_err(|error| error.to_string())?;
     // Some figures exist only as the difference of two samples; one is enough to show that they can be read.
     let _ = watch.sample();
     let mut record = watch.finish();

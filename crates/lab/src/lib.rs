@@ -38,7 +38,7 @@ pub use duel_stats::{CheckStanding, CheckSubject, Checked, TargetFigures, check}
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
-pub use servers::{forget_unproven_ids, port_on_this_machine, server_port};
+pub use servers::{forget_unproven_ids, is_behind_socket, port_on_this_machine, server_port};
 pub use watch::{SearchView, SlotView, TargetView, View, Watcher};
 
 use bench::Bench;

@@ -8,7 +8,7 @@ use crate::kinds;
 use duel_host::{HostError, Server, Serving};
 use duel_load::LeadsTo;
 use duel_model::{
-    Facts, HostPlan, Known, PEER, Plan, ProcessIdentity, ServerPlan, Target, WorkloadPlan, sanitize_line,
+    Facts, HostAccess, HostPlan, Known, PEER, Plan, ProcessIdentity, ServerPlan, Target, WorkloadPlan, sanitize_line,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -88,6 +88,27 @@ pub(crate) fn hands_on(host: &HostPlan, facts: &Facts) -> Option<String> {
     let program = facts.server_program().filter(|_| matches!(host.server, ServerPlan::Port(_)))?;
     FORWARDERS.contains(&program).then(|| {
         format!("{program} listens there and hands connections on; where the server runs on this machine, --pid or --service names it")
+    })
+}
+
+/// Whether a target is reached by a Unix socket of its address, and so is on this machine, as far as its server is not behind somebody who
+/// hands connections on.
+pub fn is_behind_socket(workload: &WorkloadPlan, target: &Target) -> bool {
+    kinds::of(workload).socket(&target.address).is_some()
+}
+
+/// The process behind the Unix socket of a target's address, where none was named and the machine is this one; `None`: there is nobody to
+/// be found so. Errors are sentences.
+pub(crate) fn behind_socket(plan: &Plan, target: &Target) -> Option<Result<u32, String>> {
+    let host = target.host.as_ref()?;
+    let is_sought = host.server == ServerPlan::Unknown && host.access == HostAccess::Local;
+    (is_sought && is_behind_socket(&plan.workload, target)).then(|| {
+        let found = kinds::of(&plan.workload).listener(plan, &target.address);
+        found.map_err(|why| {
+            format!(
+                "its server's process is not known: {why}; where it runs on this machine, --pid or --service names it"
+            )
+        })
     })
 }
 
@@ -214,7 +235,7 @@ fn same(pid: u32, then: Option<&ProcessIdentity>, now: &Serving) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{ComparePlan, HostAccess, HttpPlan, LoadPlan, ProxyPlan, Target};
+    use duel_model::{ComparePlan, HttpPlan, LoadPlan, ProxyPlan, Target};
 
     /// A plan on one target, whose server is this very process.
     fn plan(process: Option<ProcessIdentity>) -> Plan {

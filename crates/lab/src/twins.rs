@@ -5,9 +5,14 @@ use crate::hosts::Hosts;
 use crate::kinds;
 use crate::route::Route;
 use crate::servers::still_serving;
-use duel_load::{LeadsTo, Network, PrivateCopy};
-use duel_model::{CopyPlan, CopySetting, Declaration, Facts, Plan, TwinPlan, TwinReading, Value, sanitize_line};
+use crate::watch::Watcher;
+use duel_load::{Copying, LeadsTo, Network, PrivateCopy};
+use duel_model::{
+    CopyPlan, CopySetting, Declaration, Facts, Plan, TwinPlan, TwinReading, Value, format_bytes, sanitize_line,
+};
 use duel_twin::{ServerProcess, Twin, TwinOrder};
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 /// A twin in the place of a target's server, until it is dropped.
 #[derive(Debug)]
@@ -42,9 +47,10 @@ impl Lab {
         twin: &TwinPlan,
         hosts: &Hosts,
         routes: &[Route],
+        watcher: &mut dyn Watcher,
     ) -> Result<StandIn, String> {
         if let Some(copy) = &twin.copy {
-            return self.copy_stands_in(plan, twin.of, copy, routes);
+            return self.copy_stands_in(plan, twin.of, copy, routes, watcher);
         }
         match kinds::of(&plan.workload).leads_to(&plan.workload) {
             LeadsTo::UnixSocket => return Err("a server that is reached by a Unix socket has no twin".to_owned()),
@@ -67,14 +73,31 @@ impl Lab {
     }
 
     /// The same with a private copy of what the target holds.
-    fn copy_stands_in(&self, plan: &Plan, of: usize, order: &CopyPlan, routes: &[Route]) -> Result<StandIn, String> {
+    fn copy_stands_in(
+        &self,
+        plan: &Plan,
+        of: usize,
+        order: &CopyPlan,
+        routes: &[Route],
+        watcher: &mut dyn Watcher,
+    ) -> Result<StandIn, String> {
         let kind = kinds::of(&plan.workload);
         let mut routes = routes.to_vec();
         let route = routes.get_mut(of).ok_or("there is no such target")?;
-        let copy = kind.copy(plan, &route.address, order, &self.stop).map_err(|error| error.to_string())?;
+        let (watcher, began) = (RefCell::new(watcher), Instant::now());
+        let name = sanitize_line(&plan.targets[of].name);
+        let tells = |copying| watcher.borrow_mut().meanwhile(&told(&name, copying, began.elapsed()));
+        let copy = kind.copy(plan, &route.address, order, &self.stop, &tells).map_err(|error| error.to_string())?;
         *route = route.to(copy.address());
         Ok(StandIn { twin: Stand::Copy(copy), routes })
     }
+}
+
+/// How far a private copy of this target is.
+fn told(name: &str, Copying { step, bytes }: Copying, since: Duration) -> String {
+    let bytes = bytes
+        .map(|(bytes, whole)| format!(" ({} of about {})", format_bytes(bytes as f64), format_bytes(whole as f64)));
+    format!("a private copy of {name} is made: {step}{}, {} s", bytes.unwrap_or_default(), since.as_secs())
 }
 
 /// Whether a twin answers as its server does; if not, in what it differs. One that lacks something that the server can
@@ -118,6 +141,17 @@ pub(crate) fn answers_alike(
 mod tests {
     use super::*;
     use duel_model::web;
+
+    #[test]
+    fn how_far_a_copy_is_can_be_told() {
+        let copied = Copying { step: "its data is copied", bytes: Some((45_100_000, 100_000_000)) };
+        assert_eq!(
+            told("B", copied, Duration::from_millis(12_900)),
+            "a private copy of B is made: its data is copied (45.1 MB of about 100 MB), 12 s"
+        );
+        let starts = Copying { step: "its server starts", bytes: None };
+        assert_eq!(told("B", starts, Duration::ZERO), "a private copy of B is made: its server starts, 0 s");
+    }
 
     #[test]
     fn what_answers_otherwise_is_no_twin() {

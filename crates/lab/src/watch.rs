@@ -15,6 +15,11 @@ pub trait Watcher {
         let _ = label;
     }
 
+    /// What is done meanwhile without any load, and how far it is; told some times per second, where it takes long.
+    fn meanwhile(&mut self, what: &str) {
+        let _ = what;
+    }
+
     /// A slot is over.
     fn slot(&mut self, slot: &Slot) {
         let _ = slot;
@@ -81,6 +86,10 @@ impl Watcher for Searching<'_> {
 
     fn label(&mut self, label: &str) {
         self.watcher.label(label);
+    }
+
+    fn meanwhile(&mut self, what: &str) {
+        self.watcher.meanwhile(what);
     }
 
     fn slot(&mut self, slot: &Slot) {

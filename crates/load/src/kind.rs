@@ -6,6 +6,7 @@ use crate::workload::{WorkloadError, WorkloadFactory};
 use duel_model::{CopyPlan, Facts, KindPlan, Plan, Schema, Tally, Threads, TwinReading, WorkloadPlan};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -78,6 +79,22 @@ pub trait Kind: Sync {
         None
     }
 
+    /// The Unix socket of this machine by which a target with this address is reached.
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        let _ = address;
+        None
+    }
+
+    /// The process that serves a target which is reached by a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// It is not known which one that is: a sentence for the user, without the target's name.
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        let _ = (plan, address);
+        Err("who listens on a Unix socket is not asked".to_owned())
+    }
+
     /// Other addresses of this machine from which all of these can be reached; why there is none, otherwise.
     fn other_sources(&self, peers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
         let _ = peers;
@@ -85,7 +102,7 @@ pub trait Kind: Sync {
     }
 
     /// Makes a private copy of a target on this machine and waits until it serves, or until `stop` is set. The caller has asked the
-    /// user for leave.
+    /// user for leave, and is told some times per second how far it is.
     ///
     /// # Errors
     ///
@@ -96,8 +113,9 @@ pub trait Kind: Sync {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
-        let _ = (plan, address, order, stop);
+        let _ = (plan, address, order, stop, tells);
         Err(no_copies())
     }
 
@@ -179,6 +197,22 @@ pub trait PlainKind: Sync {
         None
     }
 
+    /// See [`Kind::socket`].
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        let _ = address;
+        None
+    }
+
+    /// See [`Kind::listener`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        let _ = (plan, address);
+        Err("who listens on a Unix socket is not asked".to_owned())
+    }
+
     /// See [`Kind::hold`].
     fn hold(&self, kind: &mut KindPlan, facts: &Facts) {
         let _ = (kind, facts);
@@ -191,10 +225,20 @@ pub trait PlainKind: Sync {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
-        let _ = (plan, address, order, stop);
+        let _ = (plan, address, order, stop, tells);
         Err(no_copies())
     }
+}
+
+/// How far the making of a private copy is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copying {
+    /// What is done now, as a sentence without a full stop.
+    pub step: &'static str,
+    /// Bytes that it has by now, and about how many it will have; `None`: this step adds none.
+    pub bytes: Option<(u64, u64)>,
 }
 
 /// A private copy of a target. It ends, and all that it wrote is removed, when this is dropped and when this process ends.
@@ -238,6 +282,14 @@ impl<K: PlainKind> Kind for K {
         PlainKind::server_port(self, address)
     }
 
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        PlainKind::socket(self, address)
+    }
+
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        PlainKind::listener(self, plan, address)
+    }
+
     fn hold(&self, workload: &mut WorkloadPlan, facts: &Facts) {
         if let WorkloadPlan::Plain(kind) = workload {
             PlainKind::hold(self, kind, facts);
@@ -250,8 +302,9 @@ impl<K: PlainKind> Kind for K {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
-        PlainKind::copy(self, plan, address, order, stop)
+        PlainKind::copy(self, plan, address, order, stop, tells)
     }
 }
 

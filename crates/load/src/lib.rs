@@ -31,7 +31,7 @@ mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
 pub use groups::own_groups;
-pub use kind::{Asked, Contact, Kind, LeadsTo, Opens, PlainKind, Prepared, PrivateCopy};
+pub use kind::{Asked, Contact, Copying, Kind, LeadsTo, Opens, PlainKind, Prepared, PrivateCopy};
 pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, quota_cpus, usable_cpus};
 pub use log::OpRecord;
 pub use network::Network;

@@ -103,6 +103,18 @@ pub struct Sleepers {
     pub threads: BTreeMap<String, u64>,
     /// Those of them that slept in a futex without a time-out, and so until another thread wakes them.
     pub without_timeout: u64,
+    /// Looks in which the kernel told of system calls as well; without any nothing is known of logs.
+    #[serde(default)]
+    pub looks_at_calls: u32,
+    /// Those of them in which a thread slept in a write or a flush of the log of a database.
+    #[serde(default)]
+    pub looks_at_logs: u32,
+    /// Threads that did, summed over the looks.
+    #[serde(default)]
+    pub in_logs: u64,
+    /// Threads that slept in a futex without a time-out in these looks.
+    #[serde(default)]
+    pub without_timeout_beside_logs: u64,
 }
 
 impl Sleepers {
@@ -114,6 +126,10 @@ impl Sleepers {
     pub fn add(&mut self, more: &Self) {
         self.looks += more.looks;
         self.without_timeout += more.without_timeout;
+        self.looks_at_calls += more.looks_at_calls;
+        self.looks_at_logs += more.looks_at_logs;
+        self.in_logs += more.in_logs;
+        self.without_timeout_beside_logs += more.without_timeout_beside_logs;
         for (function, threads) in &more.threads {
             *self.threads.entry(function.clone()).or_default() += threads;
         }

@@ -47,6 +47,12 @@ impl KindPlan {
         self.settings.get(&param.id()).map_or(param.default, String::as_str)
     }
 
+    /// Whether another setting stands for this one.
+    pub fn is_replaced(&self, param: &Param) -> bool {
+        let replaces = self.schema.replaces.filter(|replaces| !self.get(replaces.by).is_empty());
+        replaces.is_some_and(|replaces| replaces.params.iter().any(|replaced| replaced.name == param.name))
+    }
+
     /// As it is kept.
     pub(crate) fn kept(&self) -> Kept {
         Kept { name: self.schema.kind.to_owned(), settings: self.settings.clone() }

@@ -82,7 +82,7 @@ pub use restart::{RestartCommand, RestartPlan, redacted_command, without_secrets
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
 pub use schema::{
     Counter, FailureKind, HeldBack, Id, MOST_COUNTERS, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Parts, Phase,
-    Reach, Schema, Streamed, Threads, When,
+    Reach, Replaces, Schema, Streamed, Threads, When,
 };
 pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{

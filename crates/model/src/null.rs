@@ -19,6 +19,7 @@ pub const SCHEMA: Schema = Schema {
     reaches: &[],
     threads: crate::Threads::OfDuel,
     depth: None,
+    replaces: None,
     counters: &[],
     parts: None,
     held_back: None,

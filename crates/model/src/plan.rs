@@ -105,7 +105,7 @@ pub enum HostAccess {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerPlan {
-    /// None is known: only the machine is looked at.
+    /// None is named: only the machine is looked at, and whoever listens on a Unix socket of the target's address.
     Unknown,
     /// Whoever listens on this TCP port.
     Port(u16),

@@ -48,6 +48,8 @@ pub struct Schema {
     pub threads: Threads,
     /// The setting that says how many ops a thread or connection has under way at a time, each in a lane; `None`: one.
     pub depth: Option<&'static Param>,
+    /// A setting that, once it has a value, says what others would say.
+    pub replaces: Option<Replaces>,
     /// What is counted beside ops and bytes, in the order in which it is told.
     pub counters: &'static [Counter],
     /// What an op consists of, where it is handed over in parts: its cost is told by them.
@@ -56,6 +58,15 @@ pub struct Schema {
     pub held_back: Option<HeldBack>,
     /// Which ops may be parts of streams, and then have no response times (see [`Plan::is_streamed`](crate::Plan::is_streamed)).
     pub streamed: Option<Streamed>,
+}
+
+/// A setting that stands for others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Replaces {
+    /// The setting; empty, it stands for none.
+    pub by: &'static Param,
+    /// Those that mean nothing beside it.
+    pub params: &'static [&'static Param],
 }
 
 /// What addresses of a form make this machine do.

@@ -28,6 +28,7 @@ pub const SCHEMA: Schema = Schema {
     reaches: &[],
     threads: crate::Threads::OfDuel,
     depth: None,
+    replaces: None,
     counters: counter::ALL,
     parts: None,
     held_back: Some(crate::HeldBack { phase: phase::RECEIVE, at_once: &settings::QUICK_ACK }),

@@ -20,6 +20,7 @@ pub const SCHEMA: Schema = Schema {
     reaches: &[Reach { begins: "tcp://", holds: "?netns=", what: "enter a network namespace of this machine for" }],
     threads: Threads::Connections,
     depth: None,
+    replaces: None,
     counters: counter::ALL,
     parts: None,
     held_back: None,

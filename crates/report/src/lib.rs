@@ -54,7 +54,7 @@ pub use junit::{JunitCase, JunitOutcome, JunitSuite};
 pub use listing::{RunRow, list};
 pub use page::{Command, page};
 pub use plot::Layout;
-pub use progress::{ProgressFrame, TargetProgress, progress_plain, progress_terminal};
+pub use progress::{ProgressFrame, TargetProgress, progress_line, progress_plain, progress_terminal};
 pub use sentence::{is_lower_bound, pair_sentence, told_first, verdict_sentence};
 pub use settings::Again;
 pub use style::Style;

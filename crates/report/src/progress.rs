@@ -81,6 +81,11 @@ pub fn progress_terminal(frame: &ProgressFrame, style: Style) -> Vec<String> {
     lines.iter().map(|line| style.finish_line(line)).collect()
 }
 
+/// What is done without figures, as one line for a terminal.
+pub fn progress_line(what: &str, style: Style) -> String {
+    style.finish_line(&cut_end(&clean(what), style.columns()))
+}
+
 /// The frame as one plain line for a pipe or a log, without a newline and of whatever length it takes.
 pub fn progress_plain(frame: &ProgressFrame) -> String {
     let targets = frame.targets.iter().map(|target| {

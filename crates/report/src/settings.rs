@@ -120,8 +120,8 @@ pub(crate) fn settings(run: &Run) -> String {
         WorkloadPlan::Plain(kind) => {
             parts.push(format!("{} workload", kind.schema.kind));
             // What has no value says nothing.
-            let has_value = |param: &Param| !kind.get(param).is_empty();
-            let fixed = kind.schema.params.iter().filter(|param| !varies(param.name) && has_value(param));
+            let says = |param: &Param| !kind.get(param).is_empty() && !kind.is_replaced(param);
+            let fixed = kind.schema.params.iter().filter(|param| !varies(param.name) && says(param));
             parts.extend(fixed.map(|param| format!("{} {}", param.name, param.label(kind.get(param)))));
         }
         WorkloadPlan::Http(http) => {

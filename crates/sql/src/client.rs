@@ -65,11 +65,14 @@ impl Client {
         self.connection.tls_facts()
     }
 
-    /// Whose process, and which one, listens at the other end of a Unix socket.
+    /// Whose process, and which one, listens at the other end of a Unix socket. `None`: that cannot be seen from here.
     #[cfg(target_os = "linux")]
     pub(crate) fn peer(&self) -> Option<(u32, u32)> {
-        let peer = rustix::net::sockopt::socket_peercred(self.connection.fd()).ok()?;
-        Some((peer.uid.as_raw(), u32::try_from(peer.pid.as_raw_pid()).ok()?))
+        use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+        // One of another namespace has the number 0, for which rustix has no value.
+        let peer = getsockopt(&self.connection.fd(), PeerCredentials).ok()?;
+        let process = u32::try_from(peer.pid()).ok().filter(|&process| process > 0)?;
+        Some((peer.uid(), process))
     }
 
     pub(crate) fn local_port(&self) -> Option<u16> {

@@ -11,11 +11,12 @@ use crate::fill;
 use crate::keys::Keys;
 use crate::ledger::{Common, Ledger};
 use crate::link::End;
+use crate::listener;
 use crate::machine::Machine;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{
-    KEYS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SCRIPT_READ, SCRIPT_SHA256,
-    SESSION, TABLE_SIZE, TABLES, TRANSACTIONS,
+    KEYS, OF_OPS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SCRIPT_READ,
+    SCRIPT_SHA256, SESSION, TABLE_SIZE, TABLES, TRANSACTIONS,
 };
 use crate::script::Script;
 use crate::sqlite::{self, Store};
@@ -24,12 +25,12 @@ use crate::views::{Own, View};
 use crate::wire::SqlFailure;
 use crate::work::Work;
 use crate::workload;
-use duel_load::{Opens, PlainKind, Prepared, PrivateCopy, Session, SessionError, WorkloadError};
+use duel_load::{Copying, Opens, PlainKind, Prepared, PrivateCopy, Session, SessionError, WorkloadError};
 use duel_model::{
     CopyPlan, Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -72,6 +73,20 @@ impl PlainKind for Sql {
         }
     }
 
+    fn socket(&self, address: &str) -> Option<PathBuf> {
+        match address::parse(address).ok()? {
+            Address::Server(ServerAddress { place: Place::Unix(socket), .. }) => Some(socket),
+            Address::Server(_) | Address::File(_) | Address::Memory => None,
+        }
+    }
+
+    fn listener(&self, plan: &Plan, address: &str) -> Result<u32, String> {
+        match address::parse(address).map_err(|error| error.0)? {
+            Address::Server(server) => listener::of(&server, plan.load.connect_timeout_ns),
+            Address::File(_) | Address::Memory => Err("SQLite has no server".to_owned()),
+        }
+    }
+
     fn check(&self, kind: &KindPlan, address: &str) -> Result<(), WorkloadError> {
         let rows = number(kind, &TABLES).saturating_mul(number(kind, &TABLE_SIZE));
         let at = address::parse(address)?;
@@ -89,8 +104,7 @@ impl PlainKind for Sql {
             )));
         }
         let is_own = !kind.get(&SCRIPT).is_empty();
-        if is_own && let Some(param) = [&OP, &RANGE_SIZE, &KEYS, &TRANSACTIONS].iter().find(|param| is_set(kind, param))
-        {
+        if is_own && let Some(param) = OF_OPS.iter().find(|param| is_set(kind, param)) {
             return Err(WorkloadError(format!(
                 "--script says what a transaction does, and --{} would, too",
                 param.name
@@ -117,9 +131,10 @@ impl PlainKind for Sql {
         address: &str,
         order: &CopyPlan,
         stop: &AtomicBool,
+        tells: &dyn Fn(Copying),
     ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
         match address::parse(address)? {
-            Address::Server(server) => crate::copy::copy(&server, plan.load.connect_timeout_ns, order, stop),
+            Address::Server(server) => crate::copy::copy(&server, plan.load.connect_timeout_ns, order, stop, tells),
             Address::File(_) | Address::Memory => Err(WorkloadError("SQLite has no server to copy".into())),
         }
     }
@@ -691,6 +706,18 @@ mod tests {
         {
             assert!(check_setting(taken).is_ok(), "{taken}");
         }
+    }
+
+    #[test]
+    fn what_own_sql_says_is_not_told_of_settings_that_it_replaces() {
+        let mut kind = KindPlan::of(&SCHEMA);
+        let replaced = |kind: &KindPlan| {
+            let names = SCHEMA.params.iter().filter(|param| kind.is_replaced(param)).map(|param| param.name);
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(replaced(&kind), Vec::<&str>::new());
+        kind.settings.insert(SCRIPT.id(), "own.sql".to_owned());
+        assert_eq!(replaced(&kind), ["op", "range-size", "keys", "transactions"]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod keys;
 mod kind;
 mod ledger;
 mod link;
+mod listener;
 #[cfg(test)]
 mod live;
 mod machine;

@@ -7,6 +7,7 @@
 use crate::address::System;
 use crate::database::Database;
 use crate::link::End;
+use crate::listener;
 use duel_process::{ProcessError, ProcessFiles, confinement, steady};
 use rustix::fs::{major, minor};
 use std::fs;
@@ -94,7 +95,7 @@ impl Local {
         let process: u32 = small_text(&file)?.lines().next()?.trim().parse().ok()?;
         let process = ProcessFiles::of(process);
         let name = String::from_utf8(process.bytes("comm").ok()?).ok()?;
-        if !["mariadbd", "mysqld", "postgres"].contains(&name.trim()) {
+        if !listener::programs(database.system()).contains(&name.trim()) {
             return None;
         }
         is_same(&folder, &process.inside(&folder)).then_some(Self { folder, process })

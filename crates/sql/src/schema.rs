@@ -1,7 +1,7 @@
 //! What databases declare of themselves.
 
 use crate::{failure, mix};
-use duel_model::{Compared, Declaration, Noun, Param, Reach, Schema, Sort, Threads};
+use duel_model::{Compared, Declaration, Noun, Param, Reach, Replaces, Schema, Sort, Threads};
 
 /// What ops on a database declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -25,6 +25,7 @@ pub const SCHEMA: Schema = Schema {
     ],
     threads: Threads::Connections,
     depth: None,
+    replaces: Some(Replaces { by: &SCRIPT, params: OF_OPS }),
     counters: counter::ALL,
     parts: None,
     held_back: None,
@@ -297,6 +298,9 @@ pub const PARAMS: &[Param] = &[
     SCRIPT_DATA,
     SCRIPT_SHA256,
 ];
+
+/// Those that say what a transaction does, as own SQL does.
+pub(crate) const OF_OPS: &[&Param] = &[&OP, &RANGE_SIZE, &KEYS, &TRANSACTIONS];
 
 /// What an op does.
 pub(crate) const OP: Param = Param {

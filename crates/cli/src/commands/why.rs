@@ -28,7 +28,7 @@ pub(crate) struct WhyFlags {
     pub(crate) secrets: SecretFlags,
     #[command(flatten)]
     pub(crate) trust: TrustFlags,
-    /// Read no machine that the run did not read. Without it, targets on localhost or on an address of this machine are read
+    /// Read no machine that the run did not read. Without it, targets on localhost, on an address of this machine or behind a Unix socket of their address are read
     #[arg(long)]
     pub(crate) no_local: bool,
     #[command(flatten)]

@@ -9,6 +9,7 @@ pub(crate) mod database;
 pub(crate) mod db_settings;
 pub(crate) mod device;
 pub(crate) mod filter_rules;
+pub(crate) mod flushes;
 pub(crate) mod fronts;
 pub(crate) mod handshakes;
 pub(crate) mod hooks;

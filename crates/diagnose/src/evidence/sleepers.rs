@@ -69,7 +69,7 @@ mod tests {
 
     fn asleep(looks: u32, untimed: u64, threads: &[(&str, u64)]) -> Sleepers {
         let threads = threads.iter().map(|(function, count)| ((*function).to_owned(), *count)).collect();
-        Sleepers { looks, threads, without_timeout: untimed }
+        Sleepers { looks, threads, without_timeout: untimed, ..Sleepers::default() }
     }
 
     fn demand(loaded: (u64, &[(&str, u64)]), quiet: (u64, &[(&str, u64)])) -> HostDemand {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 mod blocks;
 mod copies;
+mod flushes;
 
 mod failure {
     use duel_model::Meaning;
@@ -100,6 +101,8 @@ struct Server {
     time: Time,
     /// What letting somebody in takes is done when the first statement is prepared.
     is_late: bool,
+    /// What its machine shows, where it is read.
+    shows: Option<flushes::Shows>,
 }
 
 /// 50 us for a statement, 300 us for a commit that waits.
@@ -122,7 +125,7 @@ fn server(time: Time) -> Server {
         .with("sql.plans", vec!["UPDATE sbtest1: Index Scan".to_owned()])
         .with("sql.may_set", may);
     let counted = &[("server-flushes", 1.0), ("server-reads", 0.0), ("server-rows", 1.0), ("server-lock_ns", 0.0)];
-    Server { facts, counted, time, is_late: false }
+    Server { facts, counted, time, is_late: false, shows: None }
 }
 
 impl Server {
@@ -242,11 +245,13 @@ impl World {
         let comparison = self.observe(&Variation::default());
         let verdict = Verdict { pairs: self.pairs(&comparison), ..Verdict::default() };
         let first_contact: Vec<_> = self.servers.iter().map(|server| Some(server.facts.clone())).collect();
+        let hosts: Vec<_> = self.servers.iter().map(|server| server.shows.map(|_| Facts::default())).collect();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         loop {
             let case = Case {
                 most_copied_bytes: self.most_copied_bytes,
                 outcomes: &outcomes,
+                hosts: &hosts,
                 budget_left_ns: self.budget_ns.saturating_sub(outcomes.len() as u64 * 6 * SECOND_NS),
                 ..Case::of(&self.plan, &verdict, &first_contact, &comparison)
             };
@@ -279,9 +284,12 @@ impl World {
                 None => unavailable = Some(NotMade::Because("not available here".to_owned())),
             }
         }
+        let connections = self.asked(&probe.variation).connections;
+        let demand = |server: &Server| server.shows.map(|shows| shows.demand(connections));
+        let demands = if probe.reads_hosts { servers.iter().map(demand).collect() } else { Vec::new() };
         let targets = World { plan: self.plan.clone(), servers, copy: None, ..*self }.observe(&probe.variation);
         let pairs = self.pairs(&targets);
-        ProbeOutcome { pairs, targets, twin, unavailable, ..ProbeOutcome::of(probe) }
+        ProbeOutcome { pairs, targets, twin, unavailable, demands, ..ProbeOutcome::of(probe) }
     }
 }
 

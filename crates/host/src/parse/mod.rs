@@ -72,7 +72,7 @@ impl<'a> Sought<'a> {
         match (self.address, self.server.port()) {
             (Some(address), _) => address.to_string(),
             (None, Some(port)) => format!("TCP port {port}"),
-            (None, None) => "any port".to_owned(),
+            (None, None) => "any socket".to_owned(),
         }
     }
 

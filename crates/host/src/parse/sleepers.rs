@@ -11,22 +11,36 @@ const LONGEST_NAME: usize = 64;
 pub(crate) fn sleepers(text: &str) -> Sleepers {
     let mut seen = Sleepers { looks: 1, ..Sleepers::default() };
     for line in text.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let Some(function) = words.next().filter(|word| is_function(word)) else { continue };
-        let is_untimed = match (words.next(), words.next()) {
-            (None, None) => false,
-            (Some("untimed"), None) => true,
-            // A sentence.
+        let words: Vec<&str> = line.split_ascii_whitespace().take(4).collect();
+        let (function, behind) = match words.as_slice() {
+            ["calls", "are", "told"] => {
+                seen.looks_at_calls = 1;
+                continue;
+            }
+            [function, behind @ ..] if is_function(function) => (*function, behind),
             _ => continue,
         };
-        seen.without_timeout += u64::from(is_untimed);
+        match behind {
+            [] => {}
+            ["untimed"] => seen.without_timeout += 1,
+            ["log"] => seen.in_logs += 1,
+            // A sentence.
+            _ => continue,
+        }
         if let Some(threads) = seen.threads.get_mut(function) {
             *threads += 1;
         } else if seen.threads.len() < MOST_FUNCTIONS {
             seen.threads.insert(function.to_owned(), 1);
         }
     }
-    if seen.threads.is_empty() { Sleepers::default() } else { seen }
+    if seen.threads.is_empty() {
+        return Sleepers::default();
+    }
+    if seen.looks_at_calls > 0 && seen.in_logs > 0 {
+        seen.looks_at_logs = 1;
+        seen.without_timeout_beside_logs = seen.without_timeout;
+    }
+    seen
 }
 
 /// `0` is a thread that runs, or one that may not be seen.
@@ -49,6 +63,22 @@ mod tests {
         assert_eq!(seen.mean(|function| function == "hrtimer_nanosleep"), Some(0.5));
         assert_eq!(seen.mean(|function| function == "ep_poll"), Some(0.0));
         assert_eq!(seen.mean_without_timeout(), Some(1.0));
+    }
+
+    #[test]
+    fn who_waits_for_another_thread_while_one_is_in_the_log_is_counted_for_itself() {
+        let in_log =
+            "futex_do_wait untimed\njbd2_log_wait_commit log\nfutex_do_wait untimed\nfutex_do_wait\ncalls are told\n";
+        let mut seen = sleepers(in_log);
+        // Data is flushed as well, by threads that no transaction waits for.
+        seen.add(&sleepers("futex_do_wait untimed\nfolio_wait_bit_common\ncalls are told\n"));
+        assert_eq!((seen.looks, seen.looks_at_calls, seen.looks_at_logs), (2, 2, 1));
+        assert_eq!((seen.in_logs, seen.without_timeout, seen.without_timeout_beside_logs), (1, 3, 2));
+        assert_eq!(seen.mean(|function| function == "jbd2_log_wait_commit"), Some(0.5));
+        let untold = sleepers("jbd2_log_wait_commit log\n");
+        assert_eq!((untold.looks, untold.looks_at_calls, untold.looks_at_logs), (1, 0, 0));
+        assert_eq!(sleepers("0\ncalls are told\n"), Sleepers::default());
+        assert_eq!(sleepers("x log at last\nx of data\n"), Sleepers::default());
     }
 
     #[test]

@@ -22,8 +22,9 @@ STRANGERS=
 ARRIVAL=
 KERNEL_LOG=
 SAMPLES=0
-# The number of the system call futex here; empty: nobody asked yet.
+# The numbers of the system call futex, and of those that write and flush; empty: nobody asked yet.
 FUTEX=
+WRITES=
 # A file could not be read in time: no further one is tried.
 LATE=
 

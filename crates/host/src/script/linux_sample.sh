@@ -100,38 +100,64 @@ sample() {
     return 0
 }
 
-# What each thread of the server sleeps in: the name of a kernel function, 0 of one that runs, and "untimed" behind it where that is a
-# futex without a time-out. Whoever may not trace the server is told 0 of all. Nothing is started for it, since it is looked at under load; of
-# very many threads a look would take longer than they sleep.
+# What each thread of the server sleeps in: the name of a kernel function, 0 of one that runs. Behind it "untimed" where that is a
+# futex without a time-out, and "log" where it is in a write or a flush of the log of a database. Last, that system calls were told.
+# Whoever may not trace the server is told 0 of all. Nothing is started for it, since it is looked at under load; of very many threads a
+# look would take longer than they sleep.
 sleeping() {
     [ -n "$MEMBERS" ] || return 1
     if [ -z "$FUTEX" ]; then
-        # Numbers of the system call, by the kernel's tables.
+        # Numbers of the system calls futex, and of write, pwrite64, pwritev, pwritev2, fsync and fdatasync, by the kernel's tables.
         case $(uname -m) in
-            x86_64) FUTEX=202 ;;
-            aarch64 | riscv64 | loongarch64) FUTEX=98 ;;
-            ppc64 | ppc64le) FUTEX=221 ;;
-            s390x) FUTEX=238 ;;
-            *) FUTEX=none ;;
+            x86_64) FUTEX=202 WRITES=' 1 18 296 328 74 75 ' ;;
+            aarch64 | riscv64 | loongarch64) FUTEX=98 WRITES=' 64 68 70 287 82 83 ' ;;
+            ppc64 | ppc64le) FUTEX=221 WRITES=' 4 180 321 381 118 148 ' ;;
+            s390x) FUTEX=238 WRITES=' 4 181 329 377 118 148 ' ;;
+            *) FUTEX=none WRITES= ;;
         esac
     fi
     threads=0
+    calls=
     for pid in $MEMBERS; do
         for task in "$PROC/$pid/task"/[0-9]*; do
             threads=$((threads + 1))
             [ "$threads" -le 512 ] || { echo 'duel: too many threads'; return 1; }
-            function= call= timeout=
+            function= call= word= timeout=
             # The file ends without a line's end, for which read answers 1; a thread may have ended.
             { read -r function <"$task/wchan"; } 2>/dev/null
-            case $function in *futex*)
-                { read -r call word operation value timeout rest <"$task/syscall"; } 2>/dev/null
-                if [ "$call" = "$FUTEX" ] && [ "$timeout" = 0x0 ]; then function="$function untimed"; fi
-                ;;
+            case $function in
+                # Whoever waits for what arrives neither writes nor waits for another thread.
+                0 | *poll* | *nanosleep* | sk_wait* | *stream*_read* | *wait_woken*) ;;
+                *)
+                    { read -r call word operation value timeout rest <"$task/syscall"; } 2>/dev/null
+                    if [ -n "$call" ] && [ "$FUTEX" != none ]; then calls=told; fi
+                    case $call in
+                        "$FUTEX") if [ "$timeout" = 0x0 ]; then function="$function untimed"; fi ;;
+                        '') ;;
+                        *) case $WRITES in *" $call "*) if is_log "$pid" "$word"; then function="$function log"; fi ;; esac ;;
+                    esac
+                    ;;
             esac
             echo "$function"
         done
     done
+    if [ -n "$calls" ]; then echo 'calls are told'; fi
     return 0
+}
+
+# Whether a descriptor (in hexadecimal digits) of process $1 is a log of MySQL or MariaDB in its data folder, where these servers work:
+# that of InnoDB, or a binary one.
+is_log() {
+    name=
+    { read -r name <"$PROC/$1/comm"; } 2>/dev/null
+    case $name in mariadbd | mysqld) ;; *) return 1 ;; esac
+    case $2 in 0x*[!0-9a-f]* | '') return 1 ;; 0x?????*) return 1 ;; 0x*) ;; *) return 1 ;; esac
+    descriptor=$(($2))
+    data=$PROC/$1/cwd
+    for file in "$data"/ib_logfile* "$data/#innodb_redo"/* "$data"/*.[0-9][0-9][0-9][0-9][0-9][0-9]; do
+        if [ "$PROC/$1/fd/$descriptor" -ef "$file" ]; then return 0; fi
+    done
+    return 1
 }
 
 follow_kernel_log() {

@@ -18,8 +18,19 @@ $(listeners "$network" "$PORT" "$ADDRESS")"
     HOLDERS=$(holders "$(echo "$SOCKETS" | cut -d ' ' -f 1)")
 }
 
-# Who holds any socket that listens in the network of a process.
-any_holders() { holders "$(listeners "$1" '' '' | cut -d ' ' -f 1)"; }
+# Who holds any socket that listens in the network of a process. Where connections are made to no port, as far as is known, it may be a
+# Unix socket.
+any_holders() {
+    holders "$(
+        listeners "$1" '' '' | cut -d ' ' -f 1
+        if [ -z "$PORT" ]; then unix_listeners "$1"; fi
+    )"
+}
+
+# Inodes of Unix sockets that listen: streams (type 1) that take connections (flag __SO_ACCEPTCON).
+unix_listeners() {
+    awk '$4 == "00010000" && $5 == "0001" && ++count <= 4096 { print $7 }' "$(net_of "$1")/unix" 2>/dev/null
+}
 
 # Where the files of a process's network are.
 net_of() {

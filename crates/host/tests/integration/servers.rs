@@ -9,6 +9,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -48,6 +49,12 @@ impl Listener {
 #[test]
 fn listens_for_the_other_tests() {
     let Ok(address) = std::env::var(LISTEN) else { return };
+    if address.starts_with('/') {
+        let _listener = UnixListener::bind(&address).unwrap();
+        println!("\nlistens {address}");
+        std::thread::sleep(Duration::from_secs(300));
+        return;
+    }
     let address: SocketAddr = address.parse().unwrap();
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = rustix::net::socket(family, SocketType::STREAM, None).unwrap();
@@ -213,6 +220,26 @@ fn a_process_that_was_named_and_does_not_serve_is_said() {
 
     let watch = HostWatch::open_with(&HostAccess::Local, &Server::Pid(one.pid()), &options).unwrap();
     assert_eq!(watch.server().unwrap().listens, Some(true));
+}
+
+#[test]
+fn a_server_that_was_named_and_listens_on_a_unix_socket_alone_does_not_listen_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "servers::listens_for_the_other_tests", "--nocapture"]);
+    command.env(LISTEN, folder.path().join("socket")).stdout(Stdio::piped());
+    let mut child = Killed(command.spawn().unwrap());
+    let mut told = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(told.any(|line| line.starts_with("listens ")));
+    let watch = HostWatch::open_with(&HostAccess::Local, &Server::Pid(child.0.id()), &quiet()).unwrap();
+    assert_eq!(watch.server().unwrap().listens, Some(true));
+    assert_eq!(watch.facts().text("process.listens_on"), Some("any socket"));
+    let doubts = watch.finish().doubts;
+    assert!(!doubts.iter().any(|doubt| doubt.contains("listens nowhere")), "{doubts:?}");
+
+    let idle = Killed(Command::new("sleep").arg("300").spawn().unwrap());
+    let watch = HostWatch::open_with(&HostAccess::Local, &Server::Pid(idle.0.id()), &quiet()).unwrap();
+    assert_eq!(watch.server().unwrap().listens, Some(false));
 }
 
 #[test]

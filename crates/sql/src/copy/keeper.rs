@@ -112,8 +112,13 @@ impl Keeper {
         }
     }
 
-    /// Waits until the data is copied.
-    pub(super) fn until_copied(&self, order: &Order<'_>, stop: &AtomicBool) -> Result<(), WorkloadError> {
+    /// Waits until the data is copied, and tells how many bytes the copy has by now.
+    pub(super) fn until_copied(
+        &self,
+        order: &Order<'_>,
+        stop: &AtomicBool,
+        tells: &dyn Fn(u64),
+    ) -> Result<(), WorkloadError> {
         loop {
             match self.answers.recv_timeout(LOOK_EVERY) {
                 Ok(line) if line == "copied" => return Ok(()),
@@ -121,13 +126,16 @@ impl Keeper {
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                     return Err(WorkloadError("interrupted".into()));
                 }
-                Err(RecvTimeoutError::Timeout) if bytes_in(order.folder) > order.most_bytes => {
-                    return Err(WorkloadError(format!(
-                        "it has grown beyond {} while it was copied; --may-copy-database takes a larger size",
-                        format_bytes(order.most_bytes as f64)
-                    )));
+                Err(RecvTimeoutError::Timeout) => {
+                    let bytes = bytes_in(order.folder);
+                    if bytes > order.most_bytes {
+                        return Err(WorkloadError(format!(
+                            "it has grown beyond {} while it was copied; --may-copy-database takes a larger size",
+                            format_bytes(order.most_bytes as f64)
+                        )));
+                    }
+                    tells(bytes);
                 }
-                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(WorkloadError(self.why("its shell has ended without a word")));
                 }
@@ -344,7 +352,7 @@ mod tests {
             most_bytes: u64::MAX,
         };
         let keeper = Keeper::start(&order).unwrap();
-        keeper.until_copied(&order, &AtomicBool::new(false)).unwrap();
+        keeper.until_copied(&order, &AtomicBool::new(false), &|_| {}).unwrap();
         keeper
     }
 

@@ -38,7 +38,7 @@ use crate::kind;
 use crate::link::End;
 use crate::machine::{Local, Runs};
 use crate::wire::SqlFailure;
-use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
+use duel_load::{Copying, PrivateCopy, WorkloadError, monotonic_ns};
 use duel_model::{CopyPlan, CopySetting, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line, shell_word};
 use keeper::{Keeper, LOOK_EVERY, Making, Order};
 use peer::Peer;
@@ -172,6 +172,7 @@ pub(crate) fn copy(
     patience_ns: Nanos,
     plan: &CopyPlan,
     stop: &AtomicBool,
+    tells: &dyn Fn(Copying),
 ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
     let maker = maker(server.system).ok_or_else(|| WorkloadError("not available here: it has no server".into()))?;
     let plain = |why: SqlFailure| WorkloadError(why.text);
@@ -213,17 +214,20 @@ pub(crate) fn copy(
         most_bytes: plan.most_bytes,
     };
     let keeper = Keeper::start(&order)?;
-    keeper.until_copied(&order, stop)?;
-    until_up(&keeper, &reader, stop)?;
+    let copied = |bytes| tells(Copying { step: "its data is copied", bytes: Some((bytes, source.bytes)) });
+    let step = |step| tells(Copying { step, bytes: None });
+    keeper.until_copied(&order, stop, &copied)?;
+    until_up(&keeper, &reader, stop, &|| step("its server starts"))?;
     left_out.extend(maker.unlike(&reader, &told).map_err(plain)?);
     let patience_ns = warm::patience_ns(source.bytes);
     if plan.rewrites_tables {
-        let rewritten = unless_stopped(stop, move || maker.rewrite(&user, REWRITINGS * patience_ns))?;
-        rewritten
+        let rewrite = move || maker.rewrite(&user, REWRITINGS * patience_ns);
+        unless_stopped(stop, &|| step("its tables are written anew"), rewrite)?
             .ok_or_else(|| WorkloadError("no thread could be started".into()))?
             .map_err(|why| WorkloadError(format!("its tables could not be written anew: {}", why.text)))?;
     }
-    let warmth = unless_stopped(stop, move || maker.warm(&reader, patience_ns))?.unwrap_or(Warmth::Cut);
+    let warm = move || maker.warm(&reader, patience_ns);
+    let warmth = unless_stopped(stop, &|| step("its tables are read into memory"), warm)?.unwrap_or(Warmth::Cut);
     let changed = change.map(|set| {
         let was = was.flatten().unwrap_or_default();
         sanitize_line(&format!("{} = {} instead of {was}", set.name, set.value))
@@ -386,6 +390,7 @@ fn own(
 /// interrupted meanwhile has the copy ended, and with its server the work.
 fn unless_stopped<T: Send + 'static>(
     stop: &AtomicBool,
+    waits: &dyn Fn(),
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, WorkloadError> {
     let (done, worked) = channel();
@@ -398,13 +403,13 @@ fn unless_stopped<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                 return Err(WorkloadError("interrupted".into()));
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => waits(),
         }
     }
 }
 
 /// Waits until it lets somebody in.
-fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Result<(), WorkloadError> {
+fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool, waits: &dyn Fn()) -> Result<(), WorkloadError> {
     let found = Server::find(server)?;
     let deadline_ns = monotonic_ns() + START_NS;
     loop {
@@ -428,6 +433,7 @@ fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Resul
         if monotonic_ns() > deadline_ns {
             return Err(WorkloadError(format!("its server does not start: {}", why.text)));
         }
+        waits();
         thread::sleep(Duration::from_millis(50));
     }
 }
@@ -439,7 +445,7 @@ mod tests {
     #[test]
     fn who_interrupts_a_reading_into_memory_does_not_wait_for_its_end() {
         let stop = AtomicBool::new(false);
-        assert_eq!(unless_stopped(&stop, || Warmth::Part).unwrap(), Some(Warmth::Part));
+        assert_eq!(unless_stopped(&stop, &|| {}, || Warmth::Part).unwrap(), Some(Warmth::Part));
         stop.store(true, Ordering::Relaxed);
         let (release, held) = channel::<()>();
         let (ended, end) = channel();
@@ -448,7 +454,7 @@ mod tests {
             let _ = ended.send(());
             Warmth::All
         };
-        assert_eq!(unless_stopped(&stop, read).unwrap_err().0, "interrupted");
+        assert_eq!(unless_stopped(&stop, &|| {}, read).unwrap_err().0, "interrupted");
         assert!(end.try_recv().is_err(), "the reading still goes on");
         drop(release);
         end.recv().unwrap();

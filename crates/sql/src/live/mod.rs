@@ -3,6 +3,7 @@
 pub(crate) mod bulk;
 pub(crate) mod cancel;
 mod copy;
+mod listener;
 pub(crate) mod script;
 mod server;
 mod sqlite;

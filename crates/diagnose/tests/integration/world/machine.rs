@@ -119,6 +119,7 @@ fn sleepers(server: &Server, threads: fn(&(&'static str, f64, f64)) -> f64) -> S
         looks: if server.asleep.is_empty() { 0 } else { LOOKS },
         without_timeout: threads.get(UNTIMED).copied().unwrap_or(0),
         threads,
+        ..Sleepers::default()
     }
 }
 

@@ -390,7 +390,7 @@ mod tests {
             most_bytes: u64::MAX,
         };
         let keeper = Keeper::start(&order).unwrap();
-        let made = keeper.until_copied(&order, &AtomicBool::new(false)).map_err(|why| why.0);
+        let made = keeper.until_copied(&order, &AtomicBool::new(false), &|_| {}).map_err(|why| why.0);
         drop(keeper);
         assert!(!at("copy").exists());
         (made, fs::read_to_string(at("notes")).unwrap_or_default())

@@ -22,6 +22,17 @@ fn database(server: &Server) -> Database {
     Database::Server(Box::new(client), System::Mysql)
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn the_process_behind_a_socket_is_the_server_that_has_written_its_number_down() {
+    let Some(server) = server() else { return };
+    let rows = database(server).rows("SELECT @@pid_file, @@socket").unwrap();
+    let [Some(file), Some(socket)] = rows[0].as_slice() else { panic!("{rows:?}") };
+    let written = std::fs::read_to_string(file).unwrap();
+    let found = crate::listener::of(&at(&format!("mysql://native:secret@/db?socket={socket}")), 30 * SECOND_NS);
+    assert_eq!(found.map(|pid| pid.to_string()), Ok(written.trim().to_owned()));
+}
+
 /// MySQL has no list of them, MariaDB has, and both say of each when they are asked for it.
 #[test]
 fn what_a_session_has_of_its_own_is_found_out_by_asking_for_it() {
