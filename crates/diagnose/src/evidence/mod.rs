@@ -12,6 +12,7 @@ pub(crate) mod filter_rules;
 pub(crate) mod fronts;
 pub(crate) mod handshakes;
 pub(crate) mod hooks;
+pub(crate) mod listen_queues;
 pub(crate) mod machines;
 pub(crate) mod others;
 pub(crate) mod paths;
