@@ -43,6 +43,7 @@ impl Twin {
         let told_when = is(&[Server::Nginx, Server::NginxPhp, Server::Own, Server::Java]);
         vec![
             (http.at_a_time.is_some() && !counts, "does not count requests"),
+            (http.asks_by_path && !is(&[Server::NginxPhp]), "asks nobody over a Unix socket"),
             (!http.keepalive && own, "never closes a connection by itself"),
             (
                 http.backlog != usual.backlog && is(&[Server::Ruler, Server::Own]),

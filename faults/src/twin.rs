@@ -139,6 +139,8 @@ pub(crate) struct Http {
     pub(crate) workers: u32,
     /// Requests served at a time, the others wait (HAProxy's backend, the bench's own server, PHP-FPM's processes, Java's threads).
     pub(crate) at_a_time: Option<u32>,
+    /// Whether nginx asks PHP-FPM over a Unix socket.
+    pub(crate) asks_by_path: bool,
     pub(crate) keepalive: bool,
     pub(crate) backlog: u32,
     pub(crate) gzip_level: Option<u8>,
@@ -178,6 +180,7 @@ impl Default for Http {
         Http {
             workers: 1,
             at_a_time: None,
+            asks_by_path: false,
             keepalive: true,
             backlog: 4096,
             gzip_level: None,

@@ -26,6 +26,7 @@ pub fn host_output(data: &[u8]) {
         let readings = parse::sample(&frame.text, &found.context);
         assert_safe(&format!("{:?}", readings.counters.keys()));
         assert_safe(&format!("{:?}", parse::sleepers(&frame.text).threads.keys()));
+        parse::listen_queues(&frame.text).waiting.keys().for_each(|socket| assert_safe(socket));
         log.catch_up(&frame.text);
     }
     for (key, known) in &found.facts.0 {

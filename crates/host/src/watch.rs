@@ -6,7 +6,7 @@ use crate::frames::Frame;
 use crate::parse::{self, Context, Serving, Sought};
 use crate::samples::Samples;
 use crate::session::{Session, locked};
-use duel_model::{Facts, HostRecord, HostSample, HostSpan, Sleepers, sanitize_line};
+use duel_model::{Facts, HostRecord, HostSample, HostSpan, Looks, sanitize_line};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The kernel's log is asked for with every so many samples where it cannot be followed.
 const LOG_EVERY: u64 = 10;
 
-/// Looks at what a server's threads sleep in that are made for one question, and the time before each. That is less than half of the
-/// shortest slot around which machines are read.
-const LOOKS_AT_SLEEPERS: u32 = 3;
+/// Looks at who waits that are made for one question, and the time before each. That is less than half of the shortest slot around which
+/// machines are read.
+const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
 
 /// A host that is being watched. Dropping it ends the shell there.
@@ -36,7 +36,7 @@ pub struct HostWatch {
 enum Ask {
     Sample(Sender<Result<HostSample, HostError>>),
     Sockets(Sender<Result<String, HostError>>),
-    Sleeping(Sender<Result<Sleepers, HostError>>),
+    Waiting(Sender<Result<Looks, HostError>>),
     Server(Sender<Result<Serving, HostError>>),
     Run(String, Duration, Sender<Result<String, HostError>>),
     Finish,
@@ -105,14 +105,14 @@ impl HostWatch {
         self.ask(Ask::Sockets)?
     }
 
-    /// Begins to look at what the server's threads sleep in, a few times in 0.2 s; what is seen arrives at the end of that, and nothing
-    /// where the host cannot tell. No samples are taken meanwhile.
+    /// Begins to look at what the server's threads sleep in, and at connections that nobody accepts, a few times in 0.2 s; what is seen
+    /// arrives at the end of that, and nothing where the host cannot tell. No samples are taken meanwhile.
     ///
     /// # Errors
     ///
     /// If the watching thread is gone.
-    pub fn look_at_sleepers(&self) -> Result<Receiver<Result<Sleepers, HostError>>, HostError> {
-        self.send(Ask::Sleeping)
+    pub fn look_who_waits(&self) -> Result<Receiver<Result<Looks, HostError>>, HostError> {
+        self.send(Ask::Waiting)
     }
 
     /// Who serves now: the server is looked for anew. Facts tell of the process that was found first; since then it may have
@@ -204,8 +204,8 @@ impl Watcher {
                 Ok(Ask::Sockets(to)) => {
                     let _ = to.send(self.sockets());
                 }
-                Ok(Ask::Sleeping(to)) => {
-                    let _ = to.send(self.sleepers());
+                Ok(Ask::Waiting(to)) => {
+                    let _ = to.send(self.looks());
                 }
                 Ok(Ask::Server(to)) => {
                     let _ = to.send(self.server());
@@ -265,11 +265,12 @@ impl Watcher {
         Ok(duel_model::sanitize(&text))
     }
 
-    fn sleepers(&mut self) -> Result<Sleepers, HostError> {
-        let mut seen = Sleepers::default();
-        for _ in 0..LOOKS_AT_SLEEPERS {
+    fn looks(&mut self) -> Result<Looks, HostError> {
+        let mut seen = Looks::default();
+        for _ in 0..LOOKS {
             thread::sleep(BETWEEN_LOOKS);
-            seen.add(&parse::sleepers(&self.ask("sleeping")?));
+            seen.sleepers.add(&parse::sleepers(&self.ask("sleeping")?));
+            seen.queues.add(&parse::listen_queues(&self.ask("queues")?));
         }
         Ok(seen)
     }

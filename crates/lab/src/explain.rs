@@ -14,8 +14,8 @@ use duel_diagnose::{Case, Step};
 use duel_host::HostError;
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
-    LensReading, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS,
-    Sleepers, Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
+    LensReading, Looks, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run,
+    SECOND_NS, Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -480,22 +480,24 @@ struct Readings<'a> {
     quiet: Vec<(usize, HostSample)>,
     /// Slots that each target has had.
     slots: Vec<u32>,
-    /// What the threads of the server under load sleep in: looks that are under way.
-    looking: Option<Receiver<Result<Sleepers, HostError>>>,
+    /// Who waits at the server under load: looks that are under way.
+    looking: Option<Receiver<Result<Looks, HostError>>>,
 }
 
 impl Around for Readings<'_> {
     fn before(&mut self, target: usize) {
         self.read_before(target);
-        self.looking = self.hosts.look_at_sleepers(target);
+        self.looking = self.hosts.look_who_waits(target);
     }
 
     fn after(&mut self, slot: &Slot) {
         // Looks that have not ended yet may have seen what goes on after the load.
         let seen = self.looking.take().and_then(|looking| looking.try_recv().ok()?.ok());
         self.add_load(slot);
-        if let Some(seen) = seen.filter(|seen| seen.looks > 0) {
-            self.demands[slot.target].get_or_insert_default().sleepers.add(&seen);
+        if let Some(seen) = seen.filter(sees_anybody) {
+            let demand = self.demands[slot.target].get_or_insert_default();
+            demand.sleepers.add(&seen.sleepers);
+            demand.queues.add(&seen.queues);
         }
         for (other, before) in std::mem::take(&mut self.quiet) {
             let Some(after) = self.hosts.sample(other) else { continue };
@@ -509,7 +511,7 @@ const LEFT_BEHIND: Duration = Duration::from_millis(60);
 /// How long this machine is watched without load then: a quarter of the shortest slot. Other machines are read over the network, by
 /// packets of their own, and are seen without load while another target has its slot.
 const QUIET: Duration = Duration::from_millis(100);
-/// Before every so many slots of a target it is looked at what its server's threads sleep in without load: who waits for work then does so
+/// Before every so many slots of a target it is looked at who waits at its server without load: who waits for work then does so
 /// all the time, and a server may have more threads later than it begins with.
 const QUIET_EVERY: u32 = 3;
 
@@ -517,6 +519,11 @@ const QUIET_EVERY: u32 = 3;
 /// what a server does for an op ends with its answer there, while its CPU and its disk may go on working for it.
 fn counts_packets(key: &str) -> bool {
     ["tcp.", "ip.", "link."].iter().any(|part| key.starts_with(part))
+}
+
+/// Whether the kernel told of anything.
+fn sees_anybody(seen: &Looks) -> bool {
+    seen.sleepers.looks > 0 || seen.queues.looks > 0
 }
 
 impl Readings<'_> {
@@ -542,17 +549,19 @@ impl Readings<'_> {
         self.before = self.hosts.sample(target);
     }
 
-    /// What the threads of a target's server sleep in when there is nothing to do.
+    /// Who waits at a target's server when there is nothing to do.
     fn look_without_load(&mut self, target: usize) {
         let slot = self.slots[target];
         self.slots[target] += 1;
         if !slot.is_multiple_of(QUIET_EVERY) {
             return;
         }
-        if let Some(Ok(Ok(seen))) = self.hosts.look_at_sleepers(target).map(|looking| looking.recv())
-            && seen.looks > 0
+        if let Some(Ok(Ok(seen))) = self.hosts.look_who_waits(target).map(|looking| looking.recv())
+            && sees_anybody(&seen)
         {
-            self.demands[target].get_or_insert_default().quiet_sleepers.add(&seen);
+            let demand = self.demands[target].get_or_insert_default();
+            demand.quiet_sleepers.add(&seen.sleepers);
+            demand.quiet_queues.add(&seen.queues);
         }
     }
 

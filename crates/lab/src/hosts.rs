@@ -5,8 +5,8 @@
 use crate::servers;
 use duel_host::{HostAccess, HostError, HostWatch, Options, Redfish, Server, Serving};
 use duel_model::{
-    Doubt, DoubtId, Facts, HostAccess as AccessPlan, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
-    ServerPlan, Sleepers, WorkloadPlan, sanitize_line,
+    Doubt, DoubtId, Facts, HostAccess as AccessPlan, HostPlan, HostRecord, HostSample, Known, Looks, Plan, RedfishPlan,
+    ServerPlan, WorkloadPlan, sanitize_line,
 };
 use std::net::SocketAddr;
 use std::sync::mpsc::Receiver;
@@ -109,8 +109,8 @@ impl Hosts {
 
     /// Begins to look at what the threads of this target's server sleep in; what is seen arrives within 0.2 s. `None` where its machine
     /// is not watched.
-    pub(crate) fn look_at_sleepers(&self, target: usize) -> Option<Receiver<Result<Sleepers, HostError>>> {
-        self.machines.get(target)?.watch.as_ref()?.look_at_sleepers().ok()
+    pub(crate) fn look_who_waits(&self, target: usize) -> Option<Receiver<Result<Looks, HostError>>> {
+        self.machines.get(target)?.watch.as_ref()?.look_who_waits().ok()
     }
 
     /// The other targets whose machine is neither this one's nor the one that we are on: what such a machine does while this

@@ -92,6 +92,52 @@ pub struct HostDemand {
     /// The same without load.
     #[serde(default, skip_serializing_if = "Sleepers::is_empty")]
     pub quiet_sleepers: Sleepers,
+    /// Connections that waited to be accepted under load, elsewhere than at the server.
+    #[serde(default, skip_serializing_if = "ListenQueues::is_empty")]
+    pub queues: ListenQueues,
+    /// The same without load.
+    #[serde(default, skip_serializing_if = "ListenQueues::is_empty")]
+    pub quiet_queues: ListenQueues,
+}
+
+/// What is seen of who waits at a server, while it is under load or while it is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// The server's threads.
+    pub sleepers: Sleepers,
+    /// Connections to what listens beside it.
+    pub queues: ListenQueues,
+}
+
+/// Connections that waited to be accepted, in some looks at all sockets that listen in a server's network, but for those on which our
+/// requests arrive: connections to what the server asks in turn, among others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenQueues {
+    /// Looks in which the kernel told of them.
+    pub looks: u32,
+    /// Connections that waited at each, summed over the looks, by the path of a Unix socket or `port 9000`. Empty queues are left out.
+    pub waiting: BTreeMap<String, u64>,
+}
+
+impl ListenQueues {
+    fn is_empty(&self) -> bool {
+        self.looks == 0
+    }
+
+    /// Adds other looks at the same network.
+    pub fn add(&mut self, more: &Self) {
+        self.looks += more.looks;
+        for (socket, waiting) in &more.waiting {
+            let sum = self.waiting.entry(socket.clone()).or_default();
+            *sum = sum.saturating_add(*waiting);
+        }
+    }
+
+    /// How many waited at such a socket at a time; `None` where nobody looked.
+    pub fn mean(&self, socket: &str) -> Option<f64> {
+        let waiting = self.waiting.get(socket).copied().unwrap_or(0);
+        (self.looks > 0).then(|| waiting as f64 / f64::from(self.looks))
+    }
 }
 
 /// What a server's threads slept in, in some looks at all of them: functions of the kernel, as it calls them (`wchan` of proc(5)).

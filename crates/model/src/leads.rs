@@ -85,6 +85,8 @@ pub struct Difference {
 pub enum DifferenceKind {
     /// Where the time of an op does not go: it is not spent on a CPU, and not waiting for one.
     Asleep,
+    /// How many wait at a time, before somebody takes them up.
+    Queue,
     /// A counter of time per op.
     Time,
     /// A counter of events or bytes per op.

@@ -59,7 +59,7 @@ pub use finding::{
     AboutCause, Confidence, ConnectionClasses, Evidence, Explanation, Finding, Layer, NotMade, Probe, ProbeOutcome,
     Stands, TargetObservation, TargetStalls,
 };
-pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine, Sleepers};
+pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine, ListenQueues, Looks, Sleepers};
 pub use kinds::KindPlan;
 pub use leads::{Difference, DifferenceKind, Leads, Scatter, SlotSums, SlowClass, SlowOps, Unread};
 pub use lens::{

@@ -53,6 +53,7 @@ causes!(
     no_keepalive,
     upstream_no_keepalive,
     slow_upstream,
+    upstream_workers,
     few_workers,
     compression,
     no_sendfile,

@@ -6,6 +6,7 @@ use crate::twin::{Address, Ciphers, Front, Handler, Key, Log, Network, Process, 
 use crate::world::{Launch, Volume, World, log_volume, succeed};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Where the server listens when something stands before it.
 pub(crate) const BEHIND_PORT: u16 = 8080;
@@ -39,7 +40,8 @@ impl Serve for Twin {
         if matches!(self.front, Some(Front::Balancer { .. })) {
             ports.push(RELAY_PORT);
         }
-        if matches!(self.server, Server::HaproxyNginx | Server::HaproxyRuler | Server::NginxPhp) {
+        let is_pair = matches!(self.server, Server::HaproxyNginx | Server::HaproxyRuler | Server::NginxPhp);
+        if is_pair && !self.http.asks_by_path {
             ports.push(BACKEND_PORT);
         }
         ports
@@ -230,17 +232,35 @@ fn start_lighttpd(up: &mut Up, listen: &[String], tls: Option<(&Tls, &Identity)>
 fn start_nginx_php(up: &mut Up, listen: &[String], tls: Option<(&Tls, &Identity)>, twin: &Twin) -> anyhow::Result<()> {
     let folder = up.folder.path().to_owned();
     let (script, config) = (folder.join("page.php"), folder.join("fpm.conf"));
-    let address = format!("127.0.0.1:{BACKEND_PORT}");
+    let path = folder.join("fpm.sock");
+    let (listen_at, address) = match twin.http.asks_by_path {
+        true => (path.display().to_string(), format!("unix:{}", path.display())),
+        false => (format!("127.0.0.1:{BACKEND_PORT}"), format!("127.0.0.1:{BACKEND_PORT}")),
+    };
     std::fs::write(&script, php::PAGE)?;
-    std::fs::write(&config, php::config(&folder, &address, twin.http.at_a_time))?;
+    std::fs::write(&config, php::config(&folder, &listen_at, twin.http.at_a_time))?;
     let program = php::program().context("PHP-FPM is not installed")?;
     // Without the machine's php.ini, in the foreground, and as root like nginx here.
     let launch = Launch::new(program).args(["-n", "-F", "-R", "-y"]).args([config.as_os_str()]);
     up.run("backend", launch)?;
+    // Of a port that is not open yet the client would be told; here nginx would answer that nobody is there.
+    if twin.http.asks_by_path {
+        wait_for(&path)?;
+    }
     let told = php::told(&up.file(), twin.http.handler);
     let log = log_path(up);
     let serve = nginx::Serve::Script(nginx::Script { address: &address, path: &script, told: &told });
     launch_nginx(up, "server", &nginx::Site { listen, tls, http: &twin.http, log: log.as_deref(), serve })
+}
+
+/// Waits for a file that somebody makes.
+fn wait_for(path: &Path) -> anyhow::Result<()> {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !path.exists() {
+        anyhow::ensure!(Instant::now() < until, "{} does not appear", path.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 fn start_java(up: &mut Up, listen: &str, tls: Option<(&Tls, &Identity)>, twin: &Twin) -> anyhow::Result<()> {

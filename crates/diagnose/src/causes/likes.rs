@@ -29,7 +29,7 @@ impl Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 46] = [
+static LIKES: [(&str, &str, Must); 50] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -60,6 +60,11 @@ static LIKES: [(&str, &str, Must); 46] = [
     ("cpu.noisy-neighbour", "cpu.priority", Must::NotFit),
     // Few workers let throughput level off: where it falls, requests hinder each other.
     ("http.few-workers", "lock.contention", Must::NotFit),
+    // Whatever holds up all requests at a time shows in the queue behind a front as well.
+    ("http.upstream-workers", "lock.contention", Must::NotFit),
+    ("http.upstream-workers", "cpu.quota", Must::NotFit),
+    ("http.upstream-workers", "mem.limit", Must::NotFit),
+    ("http.upstream-workers", "net.client-limit", Must::NotBeShown),
     // Whom a limit for each client holds up is served few requests at a time, or few bytes.
     ("http.few-workers", "net.client-limit", Must::NotBeShown),
     ("net.rate-cap", "net.client-limit", Must::NotBeShown),

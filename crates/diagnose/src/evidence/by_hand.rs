@@ -37,6 +37,9 @@ pub(crate) fn sleepers(gap: &Gap<'_>, side: usize) -> String {
     format!("grep -h . {} | sort | uniq -c", of_processes(gap, side, "task/*/wchan"))
 }
 
+/// Sockets that listen, how many connections wait in their queues, and whose they are.
+pub(crate) const LISTEN_QUEUES: &str = "ss -l -x -t -p -n";
+
 /// Who traces the server's processes.
 pub(crate) fn tracers(gap: &Gap<'_>, side: usize) -> String {
     format!("grep TracerPid {}", of_processes(gap, side, "status"))

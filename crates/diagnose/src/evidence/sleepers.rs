@@ -25,8 +25,8 @@ const SLEEPS: &[(&str, &[&str])] = &[
     ("for a pipe", &["pipe"]),
 ];
 
-/// Looks that tell how many threads sleep: those of three slots under load, and those before one slot without.
-const LEAST_LOOKS: [u32; 2] = [9, 3];
+/// Looks that tell who waits at a server: those of three slots under load, and those before one slot without.
+pub(super) const LEAST_LOOKS: [u32; 2] = [9, 3];
 
 /// Threads of the server that sleep until another one wakes them, at a time, more under load than without; `None` where that is not
 /// known, or too few looks tell it.

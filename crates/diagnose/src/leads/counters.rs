@@ -2,7 +2,9 @@
 
 use super::Ranked;
 use super::counted::{Counted, calls_by_time};
+use crate::evidence::by_hand::LISTEN_QUEUES;
 use crate::evidence::counted::per_op as of_machine;
+use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::sleepers;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::HOSTS;
@@ -74,7 +76,8 @@ fn by_machines(gap: &Gap<'_>) -> Option<Vec<Ranked>> {
         let (of_slow, of_fast) = (of_machine(slow, key)?, of_machine(fast, key)?);
         Some((of_slow.mid, of_fast.mid, of_slow.beyond(longer(slow, fast, key), of_fast, confidence)?))
     };
-    let mut ranked: Vec<Ranked> = asleep(gap, slow, fast, &view).into_iter().collect();
+    let mut ranked: Vec<Ranked> = queued(gap, slow, fast, &view).into_iter().collect();
+    ranked.extend(asleep(gap, slow, fast, &view));
     for (key, counted) in both {
         let Some((of_slow, of_fast, more)) = beyond(key).filter(|(.., more)| more.low() > 0.0) else { continue };
         let (tell, more) = (Tell { gap, key, noun: counted.noun, slow: of_slow, fast: of_fast }, more.mid);
@@ -100,6 +103,23 @@ fn longer(slow: &HostDemand, fast: &HostDemand, key: &str) -> f64 {
     }
     let time_per_op = |demand: &HostDemand| demand.elapsed_ns as f64 / demand.ops.max(1) as f64;
     (time_per_op(slow) / time_per_op(fast)).max(1.0)
+}
+
+/// Connections that wait beside the slow side's server until somebody accepts them: as telling as they are many of all requests.
+fn queued(gap: &Gap<'_>, slow: &HostDemand, fast: &HostDemand, view: &View<'_>) -> Option<Ranked> {
+    let queues = ListenQueues::of(slow, fast)?;
+    queues.where_more_wait()?;
+    let connections = f64::from(view.connections().unwrap_or(gap.case.plan.lanes()));
+    let weight = ((queues.slow.waiting - queues.fast.waiting) / connections).clamp(0.0, 1.0);
+    let difference = Difference {
+        name: "listen_queues.waiting".to_owned(),
+        kind: DifferenceKind::Queue,
+        slow: format_figure(queues.slow.waiting),
+        fast: format_figure(queues.fast.waiting),
+        text: queues.tell(gap),
+        look: Some(LISTEN_QUEUES.to_owned()),
+    };
+    Some(Ranked { difference, weight })
 }
 
 /// Where what the slow side's threads run longer, and wait longer for a CPU, cannot be a noteworthy part of the gap: they sleep.

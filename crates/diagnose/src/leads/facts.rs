@@ -243,10 +243,15 @@ fn look(gap: &Gap<'_>, name: &str) -> Option<String> {
         "cgroup" if rest.starts_with("least_cpu_weight") => by_hand::priority(gap, gap.slow),
         "cgroup" => by_hand::quota(gap, gap.slow),
         "audit" => "auditctl -l".to_owned(),
+        "cpu" if rest.starts_with("mitigations") => "grep . /sys/devices/system/cpu/vulnerabilities/*".to_owned(),
         "cpu" => "lscpu".to_owned(),
+        "memory" if rest.starts_with("transparent_huge") => "grep . /sys/kernel/mm/transparent_hugepage/*".to_owned(),
         "memory" => "cat /proc/meminfo".to_owned(),
         "disk" => "lsblk -O".to_owned(),
         "mount" => "findmnt".to_owned(),
+        "link" if rest.ends_with(".interrupt_cpus") => {
+            "cat /proc/interrupts; grep . /proc/irq/*/effective_affinity_list".to_owned()
+        }
         "link" => "ip -d link".to_owned(),
         "listen" => "ss -lnt".to_owned(),
         "os" => "uname -a; cat /proc/cmdline".to_owned(),

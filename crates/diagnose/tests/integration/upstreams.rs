@@ -263,3 +263,100 @@ fn requests_with_bodies_leave_both_open() {
         }
     }
 }
+
+/// A pool of workers behind a front, of which so many are served at a time, and the queue before it.
+fn pool(places: f64, waiting: f64) -> Server {
+    Server {
+        places,
+        delay: 5e6,
+        queues: Some(vec![(POOL, waiting, 0.0), ("/run/dbus/socket", 2.0, 2.0)]),
+        disk: 1e3,
+        ..front(NGINX)
+    }
+}
+
+const POOL: &str = "/run/php/fpm.sock";
+
+#[test]
+fn a_pool_behind_a_front_that_is_too_small() {
+    for (places, of_fast, connections) in [(1.0, 8.0, 12), (2.0, 32.0, 16), (4.0, 64.0, 32), (1.0, 4.0, 64)] {
+        let waiting = |places: f64| (f64::from(connections) - places).max(0.0);
+        let (slow, fast) = (pool(places, waiting(places)), pool(of_fast, waiting(of_fast)));
+        let world = set_up(slow, fast, true, connections);
+        assert_alone(&world, "http.upstream-workers", Confidence::Likely);
+        world.both_ways(|explanation, _| {
+            let summary = &explanation.findings[0].summary;
+            assert!(summary.contains(POOL), "{summary}");
+        });
+    }
+}
+
+#[test]
+fn what_looks_like_a_small_pool_behind_a_front() {
+    let fast = pool(64.0, 0.0);
+    let others = [
+        ("a lock within a large pool", pool(1.0, 0.0)),
+        ("a lock within a pool of four", pool(1.0, 12.0)),
+        ("a lock within a pool of two", pool(1.0, 14.0)),
+        ("few workers of the server itself", Server { queues: Some(Vec::new()), ..pool(2.0, 0.0) }),
+        ("nobody looked", Server { queues: None, ..pool(1.0, 0.0) }),
+        ("who waits does so without load, too", Server { queues: Some(vec![(POOL, 15.0, 15.0)]), ..pool(1.0, 0.0) }),
+        ("a disk that all wait for", Server { disk: 4.9e6, ..pool(1.0, 15.0) }),
+        ("CPUs that others fill", Server { others: 7.9, ..pool(1.0, 15.0) }),
+        ("a slower server", Server { delay: 40e6, ..pool(64.0, 0.0) }),
+    ];
+    for (what, slow) in others {
+        let world = set_up(slow, fast.clone(), true, 16);
+        world.both_ways(|explanation, _| {
+            let says = |cause: &str| cause == "http.upstream-workers";
+            assert!(named(explanation).iter().all(|(cause, _)| !says(cause)), "{what}: {explanation:#?}");
+            let may_be = what != "a slower server";
+            assert!(!may_be || !explanation.ruled_out.iter().any(|cause| says(cause)), "{what}: {explanation:#?}");
+        });
+    }
+    // As many wait beside the fast side.
+    assert_never(&set_up(pool(1.0, 15.0), pool(64.0, 15.0), true, 16), "http.upstream-workers");
+    // With one connection nobody waits for another one.
+    assert_never(&set_up(pool(1.0, 0.0), pool(64.0, 0.0), true, 1), "http.upstream-workers");
+}
+
+#[test]
+fn what_fills_the_cpus_of_both_is_not_what_one_of_them_waits_for() {
+    let busy = |server: Server| Server { others: 7.9, ..server };
+    let (slow, fast) = (busy(pool(1.0, 15.0)), busy(pool(64.0, 0.0)));
+    assert_never(&set_up(slow.clone(), fast.clone(), true, 16), "http.upstream-workers");
+    let here = |server: Server| fact(server, "os.boot_id", "5e3b");
+    assert_alone(
+        &set_up(here(slow.clone()), here(fast.clone()), true, 16),
+        "http.upstream-workers",
+        Confidence::Likely,
+    );
+    // Each of them on CPUs of its own.
+    let on = |server: Server, cpus: &'static str| fact(here(server), "process.cpus_allowed", cpus);
+    assert_never(&set_up(on(slow, "0-3"), on(fast, "4-7"), true, 16), "http.upstream-workers");
+}
+
+/// A front has as many workers as are served behind it, by chance.
+#[test]
+fn a_front_is_not_taken_for_the_pool_behind_it() {
+    for connections in [12, 32] {
+        let of_two = |server: Server| fact(server, "process.count", "3");
+        let slow = of_two(pool(2.0, f64::from(connections) - 2.0));
+        let world = set_up(slow, of_two(pool(64.0, 0.0)), true, connections);
+        assert_never(&world, "http.few-workers");
+        world.both_ways(|explanation, _| {
+            assert!(!explanation.ruled_out.iter().any(|cause| cause == "http.few-workers"), "{explanation:#?}");
+        });
+    }
+}
+
+#[test]
+fn connections_that_wait_behind_a_server_are_a_lead_where_no_cause_is_named() {
+    // A lock within a pool of four.
+    set_up(pool(1.0, 12.0), pool(64.0, 0.0), true, 16).both_ways(|explanation, _| {
+        let leads = &explanation.findings.last().unwrap().leads;
+        let lead = leads.differences.iter().position(|differs| differs.name == "listen_queues.waiting");
+        assert!(lead.is_some_and(|place| place < 2), "{leads:#?}");
+        assert!(leads.differences[lead.unwrap()].text.contains(POOL), "{leads:#?}");
+    });
+}

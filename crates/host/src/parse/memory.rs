@@ -22,6 +22,7 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
                 }
             }
             "enabled" => sheet.set("memory.transparent_huge_pages", chosen(rest)),
+            "defrag" => sheet.set("memory.transparent_huge_pages_defrag", chosen(rest)),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::lines::{Lines, number};
 use super::sheet::Sheet;
 use super::{Context, Readings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Links that are kept one by one.
 const MOST_LINKS: usize = 64;
@@ -21,6 +21,7 @@ const OFFLOADS: [&str; 7] = [
 
 /// Links with speed, state, offloads and queues; routes that are not like others; listen queues.
 pub(super) fn facts(sheet: &mut Sheet<'_>) {
+    let mut interrupts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for line in sheet.lines("links") {
         let Some((path, value)) = line.split_once(':') else { continue };
         let Some((_, rest)) = path.split_once("/net/") else { continue };
@@ -33,7 +34,14 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
             }
             "speed" => sheet.set(format!("link.{link}.speed_mbps"), value),
             "mtu" => sheet.set(format!("link.{link}.mtu_bytes"), value),
+            "interrupts" => interrupts.entry(link).or_default().push(value.trim()),
             _ => sheet.set(format!("link.{link}.{name}"), value),
+        }
+    }
+    for (link, lists) in interrupts {
+        // On which ones they are may change by the minute, by themselves; on how many hardly does.
+        if let Some(cpus) = different_cpus(&lists) {
+            sheet.set(format!("link.{link}.interrupt_cpus"), cpus.to_string());
         }
     }
     sheet.promised("links", &["link.lo.state"]);
@@ -54,6 +62,22 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
     }
     routes(sheet);
     listening(sheet);
+}
+
+/// How many CPUs such lists name: `0-3,8`. `None` where one of them is no list.
+fn different_cpus(lists: &[&str]) -> Option<usize> {
+    /// More than any machine has (`NR_CPUS` of Linux is 8192 at most).
+    const MOST_CPUS: u32 = 8192;
+    let mut cpus = BTreeSet::new();
+    for part in lists.iter().flat_map(|list| list.split(',')) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last >= MOST_CPUS {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    (!cpus.is_empty()).then_some(cpus.len())
 }
 
 fn routes(sheet: &mut Sheet<'_>) {
@@ -290,7 +314,7 @@ mod tests {
             ),
             (
                 "links",
-                "/sys/class/net/eth0/speed:1000\n/sys/class/net/eth0/mtu:1500\n/sys/class/net/lo/speed:-1\n/sys/class/net/eth0/rx_queues:4\n",
+                "/sys/class/net/eth0/speed:1000\n/sys/class/net/eth0/mtu:1500\n/sys/class/net/lo/speed:-1\n/sys/class/net/eth0/rx_queues:4\n/sys/class/net/eth0/interrupts:0\n/sys/class/net/eth0/interrupts:2-3,0\n/sys/class/net/eth1/interrupts:0-9999\n/sys/class/net/eth2/interrupts:\n",
             ),
             (
                 "routes",
@@ -304,6 +328,8 @@ mod tests {
         assert_eq!((facts.text("listen.8080.backlog"), facts.text("listen.8080.waiting")), (Some("128"), Some("3")));
         assert_eq!((facts.text("link.eth0.speed_mbps"), facts.text("link.lo.speed_mbps")), (Some("1000"), None));
         assert_eq!((facts.text("link.eth0.qdisc"), facts.text("link.eth0.rx_queues")), (Some("fq_codel"), Some("4")));
+        let interrupted = ["eth0", "eth1", "eth2"].map(|link| facts.text(&format!("link.{link}.interrupt_cpus")));
+        assert_eq!(interrupted, [Some("3"), None, None]);
         assert_eq!(facts.text("link.eth0.offloads"), Some("tcp-segmentation-offload off, tx-checksumming on"));
         assert!(facts.text("route.special").unwrap().contains("initcwnd 1"));
     }

@@ -263,6 +263,7 @@ serve() {
             server) section "server $number" find_server ;;
             sockets) section "sockets $number" sockets ;;
             sleeping) section "sleeping $number" sleeping ;;
+            queues) section "queues $number" queues ;;
             script) sent_script "$number" ;;
         esac
     done

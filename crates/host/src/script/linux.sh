@@ -5,7 +5,8 @@ facts() {
     section cpuinfo cpuinfo
     section cpu cpu_values
     section temperatures temperatures
-    section memory values "$PROC/meminfo" "$SYS/kernel/mm/transparent_hugepage/enabled" "$PROC/swaps"
+    section memory values "$PROC/meminfo" "$SYS/kernel/mm/transparent_hugepage/enabled" \
+        "$SYS/kernel/mm/transparent_hugepage/defrag" "$PROC/swaps"
     section mounts head_of "$PROC/mounts"
     section disks disks
     # It sets variables, so a section must not run its command in a child of this shell; a function it does not.
@@ -159,6 +160,12 @@ links() {
             queues=0
             for queue in "$link"/queues/rx-*; do queues=$((queues + 1)); done
             echo "$link/rx_queues:$queues"
+            # Those of a virtual device are the ones of the PCI device around it.
+            device="$link/device"
+            [ -e "$device/msi_irqs" ] || device="$device/.."
+            for irq in "$device"/msi_irqs/*; do
+                { read -r cpus <"/proc/irq/${irq##*/}/effective_affinity_list"; } 2>/dev/null && echo "$link/interrupts:$cpus"
+            done
         done; exit 0' | head -c 65536
 }
 

@@ -160,6 +160,44 @@ is_log() {
     return 1
 }
 
+# Connections that nobody has accepted yet, at sockets other than those on which requests to the server arrive: "tcp PORT CONNECTIONS" in
+# hexadecimal digits, and "unix CONNECTIONS PATH". A Unix socket has a line for each of them, without an inode, in state 2 and under the path to which
+# it leads. Sockets of TCP that listen come first in the kernel's tables, so that those of all connections are not read. Where it is not
+# known which of them are the server's own, nothing is told of TCP.
+queues() {
+    [ -n "$MEMBERS" ] || return 1
+    net=$PROC/net
+    if [ -n "$OWN_NETWORK" ]; then net=$PROC/${MEMBERS%% *}/net; fi
+    SOCKETS=$SOCKETS awk -v net="$net" '
+        function tcp(file,  line, field, queue) {
+            if ((getline line < file) > 0) seen = 1
+            while ((getline line < file) > 0) {
+                split(line, field, " ")
+                if (field[4] != "0A") break
+                split(field[5], queue, ":")
+                if (queue[2] != "00000000" && !(field[10] in own)) {
+                    sub(/.*:/, "", field[2])
+                    print "tcp", field[2], queue[2]
+                }
+            }
+            close(file)
+        }
+        BEGIN {
+            words = split(ENVIRON["SOCKETS"], word, " ")
+            for (i = 1; i <= words; i += 2) own[word[i]]
+            if (words) { tcp(net "/tcp"); tcp(net "/tcp6") }
+            file = net "/unix"
+            while ((getline line < file) > 0) {
+                seen = 1
+                if (line !~ /^[^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ 02 +0 ./) continue
+                for (i = 0; i < 7; i++) sub(/^ *[^ ]+/, "", line)
+                waiting[substr(line, 2)]++
+            }
+            for (path in waiting) print "unix", waiting[path], path
+            if (seen) print "looked"
+        }' 2>/dev/null
+}
+
 follow_kernel_log() {
     section 'log 0' kernel_log
     if [ -r /dev/kmsg ] && [ "$PROC" = /proc ]; then

@@ -16,3 +16,5 @@ follow_kernel_log() { :; }
 kernel_log() { :; }
 sockets() { return 1; }
 sleeping() { return 1; }
+
+queues() { return 1; }

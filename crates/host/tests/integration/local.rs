@@ -4,9 +4,10 @@
 
 use crate::common::{self, Killed, Nginx, busy_ns, is_root, program, quiet, with_shell};
 use duel_host::{HostAccess, HostWatch, Options, Server};
-use duel_model::{HostSpan, Known, Sleepers};
+use duel_model::{HostSpan, Known, Looks, Sleepers};
 use std::fs;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -77,7 +78,7 @@ fn what_threads_sleep_in_is_seen() {
         let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| drop(lock.lock().unwrap()))).collect();
         let mut seen = Sleepers::default();
         common::wait_until("all threads were seen to wait for the lock", || {
-            seen = watch.look_at_sleepers().unwrap().recv().unwrap().unwrap();
+            seen = watch.look_who_waits().unwrap().recv().unwrap().unwrap().sleepers;
             // Threads of other tests may wait for each other, too.
             seen.mean_without_timeout().is_some_and(|threads| threads >= WAITING as f64)
         });
@@ -87,8 +88,32 @@ fn what_threads_sleep_in_is_seen() {
         waiting.into_iter().for_each(|thread| thread.join().unwrap());
     });
     // Nobody's threads are looked at where no server is known.
-    let nobody = open(&Server::Unknown).look_at_sleepers().unwrap().recv().unwrap().unwrap();
-    assert_eq!(nobody, Sleepers::default());
+    let nobody = open(&Server::Unknown).look_who_waits().unwrap().recv().unwrap().unwrap();
+    assert_eq!(nobody, Looks::default());
+}
+
+#[test]
+fn connections_that_nobody_accepts_are_counted_where_they_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("behind it.sock");
+    let by_path = UnixListener::bind(&path).unwrap();
+    let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let [arrival, behind] = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
+    let watch = open(&Server::Port(arrival.port()));
+    let seen = || watch.look_who_waits().unwrap().recv().unwrap().unwrap().queues;
+    let [path, port] = [path.display().to_string(), format!("port {}", behind.port())];
+    let quiet = seen();
+    assert_eq!((quiet.mean(&path), quiet.mean(&port)), (Some(0.0), Some(0.0)), "{quiet:?}");
+    let to_path: Vec<_> = (0..5).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    let to_port: Vec<_> = (0..6).map(|_| TcpStream::connect(behind).unwrap()).collect();
+    // The server's own queue is none of what it waits for.
+    let ours: Vec<_> = (0..4).map(|_| TcpStream::connect(arrival).unwrap()).collect();
+    let loaded = seen();
+    assert_eq!((loaded.mean(&path), loaded.mean(&port)), (Some(5.0), Some(6.0)), "{loaded:?}");
+    assert_eq!(loaded.mean(&format!("port {}", arrival.port())), Some(0.0), "{loaded:?}");
+    let _accepted = by_path.accept().unwrap();
+    assert_eq!(seen().mean(&path), Some(4.0));
+    drop((to_path, to_port, ours));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::injections::{
     compression, few_workers, h2_streams, larger_response, lock_contention, no_keepalive, no_sendfile, slow_reads,
-    sync_logging, upstream_no_keepalive, version,
+    sync_logging, upstream_no_keepalive, upstream_workers, version,
 };
 use crate::twin::{Front, Handler, Log};
 
@@ -31,9 +31,10 @@ pub(super) const ALL: &[Drawable] = &[
         let us = dice.whole(3_000, 30_000);
         setup.path(&format!("/sleep/{us}")).with("max64", |twin| twin.http.at_a_time = Some(64))
     }),
-    // Processes of PHP, and threads of Java: of a script that waits for something there are as many at a time.
+    // Processes of PHP, and threads of Java: of a script that waits for something there are as many at a time. Those of PHP stand behind a
+    // front, which has the better name; they are drawn with those of Java since there was no such name.
     Drawable::new(
-        few_workers::INJECTION,
+        Injection { alternates: &[upstream_workers::INJECTION.cause], ..few_workers::INJECTION },
         |setup| {
             let served = setup.is_on(&[Server::NginxPhp, Server::Java]) && !setup.is_https();
             let quick = (1..100_000).contains(&setup.body_bytes());

@@ -13,6 +13,8 @@
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
 use crate::causes::likes;
+use crate::evidence::by_hand::LISTEN_QUEUES;
+use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
 use crate::evidence::scaling::{fewer_connections, levels_off};
 use crate::evidence::worth::{demands, reference};
@@ -162,7 +164,8 @@ fn computing(
 
 /// Leaves it open where something else than the number of workers is seen to let few requests through at a time.
 ///
-/// A disk that is busy is a queue of its own, however many workers wait in it. And few workers let throughput level off:
+/// A disk that is busy is a queue of its own, however many workers wait in it. So is that of what the server asks in turn
+/// (`http.upstream-workers`). And few workers let throughput level off:
 /// where it falls, requests hinder each other.
 fn nothing_else_queues(gap: &Gap<'_>, reference: &View<'_>) -> Result<(), Standing> {
     let slow = gap.slow_name();
@@ -171,6 +174,10 @@ fn nothing_else_queues(gap: &Gap<'_>, reference: &View<'_>) -> Result<(), Standi
         let text =
             format!("a disk of {slow}'s machine is busy for {:.0} % of the time: requests wait there", 100.0 * share);
         return Err(Standing::Undecided(gap.on_host(text, None)));
+    }
+    if let Some(queues) = ListenQueues::of_machines(&machines).filter(|queues| queues.where_more_wait().is_some()) {
+        let text = format!("{}: they wait for what the server asks, and not for it", queues.tell(gap));
+        return Err(Standing::Undecided(gap.on_host(text, Some(LISTEN_QUEUES.to_owned()))));
     }
     let open = || {
         let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");

@@ -13,5 +13,6 @@ causes! {
     pauses,
     upstream_no_keepalive,
     slow_upstream,
+    upstream_workers,
     bad_backend,
 }

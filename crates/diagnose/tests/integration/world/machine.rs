@@ -1,7 +1,7 @@
 //! What is read of a simulated server's machine: facts, and counters around some slots of load.
 
 use super::{Server, Shown};
-use duel_model::{Facts, HostDemand, Known, Nanos, Scatter, Sleepers};
+use duel_model::{Facts, HostDemand, Known, ListenQueues, Nanos, Scatter, Sleepers};
 use std::collections::BTreeMap;
 
 /// Load, and the time between the samples: some of that is silence and reading.
@@ -104,7 +104,19 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
         quiet_ns: if server.seen_in_silence { (SILENCE_S * 1e9) as Nanos } else { 0 },
         sleepers: sleepers(server, |(_, loaded, _)| *loaded),
         quiet_sleepers: sleepers(server, |(.., quiet)| *quiet),
+        queues: queues(server, |(_, loaded, _)| *loaded),
+        quiet_queues: queues(server, |(.., quiet)| *quiet),
     }
+}
+
+/// Looks at who waits, in six slots.
+const LOOKS: u32 = 18;
+
+/// What was seen to wait beside it.
+fn queues(server: &Server, connections: fn(&(&'static str, f64, f64)) -> f64) -> ListenQueues {
+    let Some(queues) = &server.queues else { return ListenQueues::default() };
+    let seen = |of: &(&'static str, f64, f64)| (of.0.to_owned(), (f64::from(LOOKS) * connections(of)).round() as u64);
+    ListenQueues { looks: LOOKS, waiting: queues.iter().map(seen).filter(|(_, waiting)| *waiting > 0).collect() }
 }
 
 /// Where threads of these worlds sleep until another one wakes them.
@@ -112,7 +124,6 @@ pub const UNTIMED: &str = "futex_wait_queue";
 
 /// What its threads were seen to sleep in.
 fn sleepers(server: &Server, threads: fn(&(&'static str, f64, f64)) -> f64) -> Sleepers {
-    const LOOKS: u32 = 18;
     let seen = |of: &(&'static str, f64, f64)| (of.0.to_owned(), (f64::from(LOOKS) * threads(of)).round() as u64);
     let threads: BTreeMap<String, u64> = server.asleep.iter().map(seen).collect();
     Sleepers {

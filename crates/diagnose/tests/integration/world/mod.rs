@@ -131,6 +131,8 @@ pub struct Server {
     pub bursts: f64,
     /// Kernel functions in which its threads sleep, and how many do under load and without; empty: nobody looked.
     pub asleep: Vec<(&'static str, f64, f64)>,
+    /// Sockets that listen beside it, and how many connections wait there under load and without; `None`: nobody looked.
+    pub queues: Option<Vec<(&'static str, f64, f64)>>,
     /// The share of its ops that form a slow class, and how much longer they take; the mean of that is to be in its delay.
     pub slow_ops: Option<(f64, f64)>,
     /// CPU time per op that HTTP/2 takes beyond HTTP/1.1.
@@ -261,6 +263,7 @@ impl Default for Server {
             seen_in_silence: false,
             bursts: 1.0,
             asleep: Vec::new(),
+            queues: None,
             slow_ops: None,
             http2: 0.0,
             http1_delay: 0.0,
