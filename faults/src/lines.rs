@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A file, open for more lines. Nobody else adds to it meanwhile.
 pub(crate) struct Lines {
@@ -26,8 +27,14 @@ impl Lines {
             std::fs::create_dir_all(folder).with_context(doing)?;
         }
         let file = OpenOptions::new().create(true).append(true).open(path).with_context(doing)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .with_context(|| format!("somebody else adds to {}", path.display()))?;
+        // A process that another thread is starting holds what we had open until it has become its program.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while let Err(busy) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if Instant::now() > deadline {
+                return Err(busy).with_context(|| format!("somebody else adds to {}", path.display()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let text = std::fs::read_to_string(path).with_context(doing)?;
         let said = parsed(&text, parse).with_context(|| format!("{} is not added to", path.display()))?;
         file.set_len(whole_bytes(&text) as u64).with_context(doing)?;

@@ -21,8 +21,8 @@ pub(crate) struct DiagnosisFlags {
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) may_start_twin: Vec<String>,
     /// Let private copies of a PostgreSQL or MariaDB server on this machine be made, one after the other, where that can prove the cause:
-    /// one as it is, and one with a setting changed that no session may change. Each may have SIZE when it is made, and grows by what
-    /// load writes. It stands beside the server's data folder and ends and goes with duel. For each copy all data is read, PostgreSQL
+    /// one as it is, and one with a setting changed that no session may change, or with its tables written anew. Each may have SIZE when it is
+    /// made, and grows by what load writes; tables that are written anew take up to twice as much besides. It stands beside the server's data folder and ends and goes with duel. For each copy all data is read, PostgreSQL
     /// makes a checkpoint at once, and MariaDB takes a backup lock, at whose end commits wait for a moment; the server's memory is taken
     /// once more. By root or the server's own user
     #[arg(long, value_name = "SIZE")]

@@ -421,9 +421,21 @@ impl<'a> Gap<'a> {
         self.host(index)?.number(key)
     }
 
+    /// The probe that read the machines: where it was made once more, the longer one counts.
+    pub(crate) fn hosts(&self) -> Kind {
+        let longer = HOSTS.longer().filter(|longer| self.case.outcome(&longer.id(self.mode)).is_some());
+        longer.unwrap_or(HOSTS)
+    }
+
+    /// The same made once more and longer, where that was not done yet and there is time for it.
+    pub(crate) fn longer_hosts(&self) -> Option<Probe> {
+        let probe = self.hosts().longer()?.probe(&self.case, self.mode);
+        (probe.budget_ns <= self.case.budget_left_ns).then_some(probe)
+    }
+
     /// What the machines did for each op under the plan's load.
     pub(crate) fn demands(&self) -> DemandLook<'a> {
-        let id = HOSTS.id(self.mode);
+        let id = self.hosts().id(self.mode);
         let Some(outcome) = self.case.outcome(&id) else {
             return match HOSTS.possible(&self.case) {
                 Ok(()) => DemandLook::NotAsked(HOSTS.probe(&self.case, self.mode)),

@@ -39,4 +39,4 @@ pub use access::{HostAccess, Options, Server};
 pub use error::HostError;
 pub use parse::Serving;
 pub use redfish::{Password, REDFISH_PASSWORD_VARIABLE, Redfish, RedfishTrust};
-pub use watch::HostWatch;
+pub use watch::{HostWatch, Looking};

@@ -15,10 +15,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The kernel's log is asked for with every so many samples where it cannot be followed.
 const LOG_EVERY: u64 = 10;
 
-/// Looks at who waits that are made for one question, and the time before each. That is less than half of the shortest slot around which
-/// machines are read.
-const LOOKS: u32 = 3;
+/// The time before each look at who waits. A look takes the machine some 15 ms of a CPU.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
+/// Looks where nobody says how many.
+const FEW_LOOKS: u32 = 3;
+/// Looks, at most: no samples are taken meanwhile.
+const MOST_LOOKS: u32 = 30;
 
 /// A host that is being watched. Dropping it ends the shell there.
 ///
@@ -32,11 +34,40 @@ pub struct HostWatch {
     how: String,
 }
 
+/// Looks at who waits at a server, which go on until this is dropped, for some seconds at most.
+#[derive(Debug)]
+pub struct Looking {
+    seen: Receiver<Looks>,
+    /// Looking ends as soon as this is gone.
+    ends: Sender<()>,
+}
+
+impl Looking {
+    /// What was seen until now, and ends it.
+    pub fn so_far(self) -> Looks {
+        drop(self.ends);
+        sum(self.seen.try_iter())
+    }
+
+    /// What three looks see, which are waited for; fewer where the host does not tell.
+    pub fn few(self) -> Looks {
+        sum(self.seen.iter().take(FEW_LOOKS as usize))
+    }
+}
+
+fn sum(looks: impl Iterator<Item = Looks>) -> Looks {
+    looks.fold(Looks::default(), |mut all, look| {
+        all.sleepers.add(&look.sleepers);
+        all.queues.add(&look.queues);
+        all
+    })
+}
+
 /// What the watching thread is asked for.
 enum Ask {
     Sample(Sender<Result<HostSample, HostError>>),
     Sockets(Sender<Result<String, HostError>>),
-    Waiting(Sender<Result<Looks, HostError>>),
+    Waiting(Sender<Looks>, Receiver<()>),
     Server(Sender<Result<Serving, HostError>>),
     Run(String, Duration, Sender<Result<String, HostError>>),
     Finish,
@@ -105,14 +136,16 @@ impl HostWatch {
         self.ask(Ask::Sockets)?
     }
 
-    /// Begins to look at what the server's threads sleep in, and at connections that nobody accepts, a few times in 0.2 s; what is seen
-    /// arrives at the end of that, and nothing where the host cannot tell. No samples are taken meanwhile.
+    /// Begins to look at what the server's threads sleep in, and at connections that nobody accepts, every 60 ms. No samples are taken
+    /// meanwhile.
     ///
     /// # Errors
     ///
     /// If the watching thread is gone.
-    pub fn look_who_waits(&self) -> Result<Receiver<Result<Looks, HostError>>, HostError> {
-        self.send(Ask::Waiting)
+    pub fn look_who_waits(&self) -> Result<Looking, HostError> {
+        let (ends, ended) = channel();
+        let seen = self.send(|to| Ask::Waiting(to, ended))?;
+        Ok(Looking { seen, ends })
     }
 
     /// Who serves now: the server is looked for anew. Facts tell of the process that was found first; since then it may have
@@ -204,9 +237,7 @@ impl Watcher {
                 Ok(Ask::Sockets(to)) => {
                     let _ = to.send(self.sockets());
                 }
-                Ok(Ask::Waiting(to)) => {
-                    let _ = to.send(self.looks());
-                }
+                Ok(Ask::Waiting(to, ended)) => self.looks(&to, &ended),
                 Ok(Ask::Server(to)) => {
                     let _ = to.send(self.server());
                 }
@@ -265,14 +296,20 @@ impl Watcher {
         Ok(duel_model::sanitize(&text))
     }
 
-    fn looks(&mut self) -> Result<Looks, HostError> {
-        let mut seen = Looks::default();
-        for _ in 0..LOOKS {
-            thread::sleep(BETWEEN_LOOKS);
-            seen.sleepers.add(&parse::sleepers(&self.ask("sleeping")?));
-            seen.queues.add(&parse::listen_queues(&self.ask("queues")?));
+    /// Looks until nobody wants to know any more.
+    fn looks(&mut self, to: &Sender<Looks>, ended: &Receiver<()>) {
+        for _ in 0..MOST_LOOKS {
+            if ended.recv_timeout(BETWEEN_LOOKS) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            let mut seen = Looks::default();
+            let (Ok(sleeping), Ok(queues)) = (self.ask("sleeping"), self.ask("queues")) else { return };
+            seen.sleepers.add(&parse::sleepers(&sleeping));
+            seen.queues.add(&parse::listen_queues(&queues));
+            if to.send(seen).is_err() {
+                return;
+            }
         }
-        Ok(seen)
     }
 
     fn server(&mut self) -> Result<Serving, HostError> {

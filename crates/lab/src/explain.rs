@@ -11,7 +11,7 @@ use crate::twins::{StandIn, answers_alike};
 use crate::watch::{Searching, Watcher};
 use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
 use duel_diagnose::{Case, Step};
-use duel_host::HostError;
+use duel_host::Looking;
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
     LensReading, Looks, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run,
@@ -19,7 +19,6 @@ use duel_model::{
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 /// Shortest slot of a probe: its blocks are few, but so are the connections that are usually probed.
@@ -481,7 +480,7 @@ struct Readings<'a> {
     /// Slots that each target has had.
     slots: Vec<u32>,
     /// Who waits at the server under load: looks that are under way.
-    looking: Option<Receiver<Result<Looks, HostError>>>,
+    looking: Option<Looking>,
 }
 
 impl Around for Readings<'_> {
@@ -491,8 +490,8 @@ impl Around for Readings<'_> {
     }
 
     fn after(&mut self, slot: &Slot) {
-        // Looks that have not ended yet may have seen what goes on after the load.
-        let seen = self.looking.take().and_then(|looking| looking.try_recv().ok()?.ok());
+        // One that is under way may see what goes on after the load.
+        let seen = self.looking.take().map(Looking::so_far);
         self.add_load(slot);
         if let Some(seen) = seen.filter(sees_anybody) {
             let demand = self.demands[slot.target].get_or_insert_default();
@@ -556,7 +555,7 @@ impl Readings<'_> {
         if !slot.is_multiple_of(QUIET_EVERY) {
             return;
         }
-        if let Some(Ok(Ok(seen))) = self.hosts.look_who_waits(target).map(|looking| looking.recv())
+        if let Some(seen) = self.hosts.look_who_waits(target).map(Looking::few)
             && sees_anybody(&seen)
         {
             let demand = self.demands[target].get_or_insert_default();

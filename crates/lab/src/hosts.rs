@@ -3,13 +3,12 @@
 //! That a machine cannot be read never ends a run: it is said, and everything else goes on.
 
 use crate::servers;
-use duel_host::{HostAccess, HostError, HostWatch, Options, Redfish, Server, Serving};
+use duel_host::{HostAccess, HostError, HostWatch, Looking, Options, Redfish, Server, Serving};
 use duel_model::{
-    Doubt, DoubtId, Facts, HostAccess as AccessPlan, HostPlan, HostRecord, HostSample, Known, Looks, Plan, RedfishPlan,
+    Doubt, DoubtId, Facts, HostAccess as AccessPlan, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
     ServerPlan, WorkloadPlan, sanitize_line,
 };
 use std::net::SocketAddr;
-use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
@@ -107,9 +106,8 @@ impl Hosts {
         self.machines.get(target)?.watch.as_ref()?.sample().ok()
     }
 
-    /// Begins to look at what the threads of this target's server sleep in; what is seen arrives within 0.2 s. `None` where its machine
-    /// is not watched.
-    pub(crate) fn look_who_waits(&self, target: usize) -> Option<Receiver<Result<Looks, HostError>>> {
+    /// Begins to look at who waits at this target's server. `None` where its machine is not watched.
+    pub(crate) fn look_who_waits(&self, target: usize) -> Option<Looking> {
         self.machines.get(target)?.watch.as_ref()?.look_who_waits().ok()
     }
 

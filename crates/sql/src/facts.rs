@@ -183,6 +183,7 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             note("sql.server", version.map(|version| if is_maria { version } else { format!("MySQL {version}") }));
             mysql::note_settings(&database.rows(&mysql::ask_settings())?, &mut facts);
             mysql::note_counted(&database.rows(&mysql::ask_counted())?, &mut facts);
+            mysql::note_logs(&database.rows(mysql::LOGS)?, &mut facts);
             if tables > 0 {
                 let names: Vec<String> = (0..tables).map(|table| format!("'{}'", crate::tables::name(table))).collect();
                 let ask = format!(

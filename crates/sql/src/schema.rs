@@ -197,6 +197,8 @@ const FACTS: &[Declaration] = &[
     setting("sql.flush_method", "innodb_flush_method"),
     doubted("sql.doublewrite", "innodb_doublewrite"),
     doubted("sql.log_file_bytes", "size of InnoDB's log"),
+    setting("sql.log_files", "innodb_log_files_in_group"),
+    Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.logs") },
     doubted("sql.io_capacity", "innodb_io_capacity"),
     doubted("sql.adaptive_hash", "innodb_adaptive_hash_index"),
     doubted("sql.thread_concurrency", "innodb_thread_concurrency"),

@@ -29,7 +29,7 @@ impl Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 50] = [
+static LIKES: [(&str, &str, Must); 51] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -98,6 +98,8 @@ static LIKES: [(&str, &str, Must); 50] = [
     // Another plan looks at more blocks, too, and so does who has not kept them.
     ("db.bloat", "db.bad-plan", Must::NotFit),
     ("db.bloat", "db.small-buffer-pool", Must::NotFit),
+    // Who has no room for blocks writes changed ones back early.
+    ("db.small-log", "db.small-buffer-pool", Must::NotFit),
 ];
 
 /// What keeps a cause from being named.

@@ -22,8 +22,9 @@ pub(crate) fn reads_again([slow_reads, fast_reads]: [f64; 2]) -> bool {
 pub(crate) struct LogSizes {
     /// The fact that tells it.
     pub(crate) fact: &'static str,
-    /// As the servers tell it, slow side first.
+    /// As the servers tell it, slow side first: for people, and as it can be set.
     pub(crate) told: [String; 2],
+    pub(crate) set: [String; 2],
     bytes: [u64; 2],
 }
 
@@ -40,12 +41,17 @@ impl LogSizes {
                     let told = seen.value(name)?.to_string();
                     let bytes = parse_size_bytes(&told).ok()?;
                     let is_number = told.bytes().all(|byte| byte.is_ascii_digit());
-                    Some((if is_number { format_bytes(bytes as f64) } else { sanitize_line(&told) }, bytes))
+                    let set = sanitize_line(&told);
+                    Some((if is_number { format_bytes(bytes as f64) } else { set.clone() }, set, bytes))
                 })
             };
-            let [(slow, slow_bytes), (fast, fast_bytes)] = [one(gap.slow)?, one(gap.fast)?];
-            Some(Self { fact: name, told: [slow, fast], bytes: [slow_bytes, fast_bytes] })
+            let (slow, fast) = (one(gap.slow)?, one(gap.fast)?);
+            Some(Self { fact: name, told: [slow.0, fast.0], set: [slow.1, fast.1], bytes: [slow.2, fast.2] })
         };
+        // Of several files older servers tell the size of one.
+        if differing(gap, &["sql.log_files"]).is_some() {
+            return None;
+        }
         ["sql.max_wal_size", "sql.log_file_bytes"].into_iter().find_map(of)
     }
 
@@ -115,10 +121,16 @@ pub(crate) fn differing_flushes(gap: &Gap<'_>) -> Option<String> {
         "sql.log_bin",
         "sql.flush_method",
     ];
-    SETTINGS.into_iter().find_map(|name| {
+    differing(gap, &SETTINGS)
+}
+
+/// The first of these settings in which the servers differ, in words.
+pub(crate) fn differing(gap: &Gap<'_>, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| {
         let of = |side: usize| gap.fact(side, |seen| seen.value(name).map(ToString::to_string));
         let (slow, fast) = (of(gap.slow)?, of(gap.fast)?);
-        let label = name.strip_prefix("sql.").unwrap_or(name);
-        (slow != fast).then(|| format!("{label} is {slow} on {} and {fast} on {}", gap.slow_name(), gap.fast_name()))
+        let [label, of_slow, of_fast] = [name.strip_prefix("sql.").unwrap_or(name), &slow, &fast].map(sanitize_line);
+        let (on_slow, on_fast) = (gap.slow_name(), gap.fast_name());
+        (slow != fast).then(|| format!("{label} is {of_slow} on {on_slow} and {of_fast} on {on_fast}"))
     })
 }

@@ -10,15 +10,17 @@
 //! Data is written and flushed as well, by threads that no transaction waits for.
 
 use duel_model::{HostDemand, Sleepers};
+use duel_stats::Estimate;
 
-/// Connections that wait for the log at a time, and the least and the most that it may be.
+/// Connections that wait for the log at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Held {
-    pub(crate) mid: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-    /// The share of the time in which anybody is in the log, and the least and the most that it may be.
-    pub(crate) busy: [f64; 3],
+    /// As many as were seen, with an interval of 95 %.
+    pub(crate) seen: Estimate,
+    /// The most that it may be: all of them, whenever a thread may have been in the log.
+    pub(crate) most: f64,
+    /// The share of the time in which anybody is in the log, with an interval of 95 %.
+    pub(crate) busy: Estimate,
 }
 
 /// Looks under load that tell a share of them: those of three slots; and those before one slot, without load.
@@ -38,10 +40,9 @@ impl Held {
         let beside = (loaded.without_timeout_beside_logs as f64 - idle).max(0.0);
         let mid = ((loaded.in_logs as f64 + beside) / looks).min(connections * in_log / looks);
         // A number between none and all of them scatters most where it is either none or all (Bhatia and Davis, 2000): as a share does.
-        let (low, _) = wilson(mid / connections, looks);
-        let busy = in_log / looks;
-        let (least, most) = wilson(busy, looks);
-        Some(Self { mid, low: connections * low, high: connections * most, busy: [busy, least, most] })
+        let busy = wilson(in_log / looks, looks);
+        let seen = times(wilson(mid / connections, looks), connections);
+        Some(Self { seen, most: connections * busy.high(), busy })
     }
 }
 
@@ -51,12 +52,17 @@ pub(crate) fn are_seen(demand: &HostDemand) -> bool {
     looks_at_logs > 0
 }
 
-/// The interval of a share that was seen in so many looks (Wilson, 1927).
-fn wilson(share: f64, looks: f64) -> (f64, f64) {
+/// A share that was seen in so many looks, with its interval (Wilson, 1927).
+fn wilson(share: f64, looks: f64) -> Estimate {
     let z2 = Z * Z / looks;
     let mid = (share + z2 / 2.0) / (1.0 + z2);
     let half = Z * (share * (1.0 - share) / looks + z2 / (4.0 * looks)).max(0.0).sqrt() / (1.0 + z2);
-    ((mid - half).max(0.0), (mid + half).min(1.0))
+    Estimate { mid: share, below: share - (mid - half).max(0.0), above: (mid + half).min(1.0) - share }
+}
+
+/// So many times an estimate.
+pub(crate) fn times(of: Estimate, factor: f64) -> Estimate {
+    Estimate { mid: factor * of.mid, below: factor * of.below, above: factor * of.above }
 }
 
 #[cfg(test)]
@@ -80,23 +86,23 @@ mod tests {
     #[test]
     fn with_one_connection_whoever_is_in_the_log_is_all_that_waits() {
         let held = Held::of(&demand(20, 10, 80, 7), 1.0).unwrap();
-        assert_eq!(held.mid, 0.5, "{held:?}");
+        assert_eq!(held.seen.mid, 0.5, "{held:?}");
         // R: prop.test(10, 20, correct = FALSE)
-        assert!((held.low - 0.2993).abs() < 1e-3 && (held.high - 0.7007).abs() < 1e-3, "{held:?}");
+        assert!((held.seen.low() - 0.2993).abs() < 1e-3 && (held.most - 0.7007).abs() < 1e-3, "{held:?}");
         let all = Held::of(&demand(20, 20, 300, 7), 1.0).unwrap();
-        assert!(all.mid == 1.0 && all.low < 0.9 && all.high > 0.999, "{all:?}");
+        assert!(all.seen.mid == 1.0 && all.seen.low() < 0.9 && all.most > 0.999, "{all:?}");
     }
 
     #[test]
     fn with_several_those_who_wait_for_whoever_is_in_the_log_count_as_well() {
         // Of 7 idle threads and 2 sessions that sleep beside one that is in the log.
         let held = Held::of(&demand(20, 20, 180, 7), 4.0).unwrap();
-        assert_eq!(held.mid, 3.0, "{held:?}");
-        assert!(held.low > 2.0 && held.high > 3.999, "{held:?}");
+        assert_eq!(held.seen.mid, 3.0, "{held:?}");
+        assert!(held.seen.low() > 2.0 && held.seen.high() < 3.7 && held.most > 3.999, "{held:?}");
         // More than there are connections is no session's.
-        assert_eq!(Held::of(&demand(20, 10, 100, 0), 4.0).unwrap().mid, 2.0);
+        assert_eq!(Held::of(&demand(20, 10, 100, 0), 4.0).unwrap().seen.mid, 2.0);
         // Fewer sleep than without load: they have got work.
-        assert_eq!(Held::of(&demand(20, 10, 50, 7), 4.0).unwrap().mid, 0.5);
+        assert_eq!(Held::of(&demand(20, 10, 50, 7), 4.0).unwrap().seen.mid, 0.5);
     }
 
     #[test]

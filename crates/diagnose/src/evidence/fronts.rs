@@ -2,7 +2,7 @@
 
 use crate::cause::Standing;
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_share};
-use crate::probes::{HOSTS, Mode};
+use crate::probes::Mode;
 use duel_model::web::phase;
 use duel_model::{Body, HostDemand, Phase, TargetObservation};
 
@@ -41,7 +41,9 @@ impl Fronts {
                 "requests have bodies, which arrive as answers do: whether those are handed on is not known",
             ));
         }
-        let Look::Shown(seen) = gap.look(HOSTS) else { return Err(open("what was answered meanwhile is not known")) };
+        let Look::Shown(seen) = gap.look(gap.hosts()) else {
+            return Err(open("what was answered meanwhile is not known"));
+        };
         let fast_demand = demands.fast.ok_or_else(|| open("the other machine is not read"))?;
         let of_slow = Asking::of(gap, gap.slow, demands.slow, seen.slow);
         let of_fast = Asking::of(gap, gap.fast, fast_demand, seen.fast);

@@ -4,7 +4,7 @@
 //! the kernel tells how many these are. Whoever accepts all and lets them wait within, for a lock or for a thread, has an empty one.
 
 use super::sleepers::LEAST_LOOKS;
-use crate::evidence::machines::{Machines, Side};
+use crate::evidence::machines::Machines;
 use crate::gap::Gap;
 use duel_model::{HostDemand, format_figure, sanitize_line};
 
@@ -26,14 +26,19 @@ pub(crate) struct Queued {
 }
 
 impl ListenQueues {
-    /// `None` where it is not known of both, or too few looks tell it.
-    pub(crate) fn of(slow: &HostDemand, fast: &HostDemand) -> Option<Self> {
+    /// `None` where it is not known of both, or too few looks tell it, and where the servers themselves are reached by a Unix socket: what waits
+    /// there waits for them, and which one it is is not known.
+    pub(crate) fn of(gap: &Gap<'_>, slow: &HostDemand, fast: &HostDemand) -> Option<Self> {
+        gap.case.http().filter(|http| http.unix_socket.is_none())?;
+        Self::seen(slow, fast)
+    }
+
+    fn seen(slow: &HostDemand, fast: &HostDemand) -> Option<Self> {
         Some(Self { slow: Queued::of(slow)?, fast: Queued::of(fast)? })
     }
 
-    pub(crate) fn of_machines(machines: &Machines<'_>) -> Option<Self> {
-        let of = |side: &Side<'_>| Queued::of(side.demand());
-        Some(Self { slow: of(&machines.slow)?, fast: of(machines.fast.as_ref()?)? })
+    pub(crate) fn of_machines(gap: &Gap<'_>, machines: &Machines<'_>) -> Option<Self> {
+        Self::of(gap, machines.slow.demand(), machines.fast.as_ref()?.demand())
     }
 
     /// The socket at which more wait beside the slow server than beside the fast one, all sockets together, if any do.
@@ -89,12 +94,12 @@ mod tests {
     fn what_waits_without_load_is_none_of_it() {
         let slow = demand(queues(10, &[("/run/a", 110), ("port 25", 40)]), queues(5, &[("port 25", 20)]));
         let fast = demand(queues(10, &[]), queues(5, &[("port 25", 20)]));
-        let both = ListenQueues::of(&slow, &fast).unwrap();
+        let both = ListenQueues::seen(&slow, &fast).unwrap();
         assert_eq!((both.slow.waiting, both.fast.waiting), (11.0, 0.0));
         assert_eq!(both.where_more_wait(), Some("/run/a"));
-        assert_eq!(ListenQueues::of(&fast, &slow).unwrap().where_more_wait(), None);
+        assert_eq!(ListenQueues::seen(&fast, &slow).unwrap().where_more_wait(), None);
         // As many wait beside the other one.
-        assert_eq!(ListenQueues::of(&slow, &slow).unwrap().where_more_wait(), None);
+        assert_eq!(ListenQueues::seen(&slow, &slow).unwrap().where_more_wait(), None);
     }
 
     #[test]
@@ -102,7 +107,7 @@ mod tests {
         let seen = demand(queues(10, &[("/run/a", 110)]), queues(5, &[]));
         let hardly = demand(queues(3, &[("/run/a", 33)]), queues(5, &[]));
         for unknown in [HostDemand::default(), hardly, demand(queues(10, &[]), queues(0, &[]))] {
-            assert!(ListenQueues::of(&seen, &unknown).is_none() && ListenQueues::of(&unknown, &seen).is_none());
+            assert!(ListenQueues::seen(&seen, &unknown).is_none() && ListenQueues::seen(&unknown, &seen).is_none());
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::cause::Standing;
 use crate::evidence::worth::{acquit, most_share_alone};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
-use crate::probes::{ALONE, HOSTS};
+use crate::probes::ALONE;
 use duel_model::{Confidence, Evidence, HostDemand};
 use duel_stats::Estimate;
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ impl<'a> Machines<'a> {
             DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             DemandLook::Missing(why) => return Err(open(why)),
         };
-        let view = match gap.look(HOSTS) {
+        let view = match gap.look(gap.hosts()) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             Look::Missing(why) => return Err(open(why)),

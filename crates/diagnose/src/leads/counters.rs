@@ -7,7 +7,6 @@ use crate::evidence::counted::per_op as of_machine;
 use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::sleepers;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
-use crate::probes::HOSTS;
 use duel_model::{
     Difference, DifferenceKind, HostDemand, Id, TargetObservation, format_bytes, format_duration_ns, format_figure,
 };
@@ -60,7 +59,8 @@ fn by_work(gap: &Gap<'_>) -> Vec<Ranked> {
 
 /// What both machines counted; `None` where one of them was not read.
 fn by_machines(gap: &Gap<'_>) -> Option<Vec<Ranked>> {
-    let (DemandLook::Shown(Demands { slow, fast: Some(fast) }), Look::Shown(view)) = (gap.demands(), gap.look(HOSTS))
+    let (DemandLook::Shown(Demands { slow, fast: Some(fast) }), Look::Shown(view)) =
+        (gap.demands(), gap.look(gap.hosts()))
     else {
         return None;
     };
@@ -107,7 +107,7 @@ fn longer(slow: &HostDemand, fast: &HostDemand, key: &str) -> f64 {
 
 /// Connections that wait beside the slow side's server until somebody accepts them: as telling as they are many of all requests.
 fn queued(gap: &Gap<'_>, slow: &HostDemand, fast: &HostDemand, view: &View<'_>) -> Option<Ranked> {
-    let queues = ListenQueues::of(slow, fast)?;
+    let queues = ListenQueues::of(gap, slow, fast)?;
     queues.where_more_wait()?;
     let connections = f64::from(view.connections().unwrap_or(gap.case.plan.lanes()));
     let weight = ((queues.slow.waiting - queues.fast.waiting) / connections).clamp(0.0, 1.0);

@@ -155,6 +155,8 @@ is_log() {
     descriptor=$(($2))
     data=$PROC/$1/cwd
     for file in "$data"/ib_logfile* "$data/#innodb_redo"/* "$data"/*.[0-9][0-9][0-9][0-9][0-9][0-9]; do
+        # What a replica has fetched is none that transactions wait for.
+        case $file in *relay*) continue ;; esac
         if [ "$PROC/$1/fd/$descriptor" -ef "$file" ]; then return 0; fi
     done
     return 1
@@ -173,6 +175,8 @@ queues() {
             if ((getline line < file) > 0) seen = 1
             while ((getline line < file) > 0) {
                 split(line, field, " ")
+                # Older kernels tell of those that are being connected to beside each that listens.
+                if (field[4] == "03") continue
                 if (field[4] != "0A") break
                 split(field[5], queue, ":")
                 if (queue[2] != "00000000" && !(field[10] in own)) {
@@ -189,7 +193,8 @@ queues() {
             file = net "/unix"
             while ((getline line < file) > 0) {
                 seen = 1
-                if (line !~ /^[^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ 02 +0 ./) continue
+                # Names are told as they are: one with the end of a line in it may look like any line.
+                if (line !~ /^[0-9a-f]+: [0-9A-F]+ 00000000 [0-9A-F]+ [0-9A-F]+ 02 +0 ./) continue
                 for (i = 0; i < 7; i++) sub(/^ *[^ ]+/, "", line)
                 waiting[substr(line, 2)]++
             }

@@ -78,7 +78,7 @@ fn what_threads_sleep_in_is_seen() {
         let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| drop(lock.lock().unwrap()))).collect();
         let mut seen = Sleepers::default();
         common::wait_until("all threads were seen to wait for the lock", || {
-            seen = watch.look_who_waits().unwrap().recv().unwrap().unwrap().sleepers;
+            seen = watch.look_who_waits().unwrap().few().sleepers;
             // Threads of other tests may wait for each other, too.
             seen.mean_without_timeout().is_some_and(|threads| threads >= WAITING as f64)
         });
@@ -88,7 +88,7 @@ fn what_threads_sleep_in_is_seen() {
         waiting.into_iter().for_each(|thread| thread.join().unwrap());
     });
     // Nobody's threads are looked at where no server is known.
-    let nobody = open(&Server::Unknown).look_who_waits().unwrap().recv().unwrap().unwrap();
+    let nobody = open(&Server::Unknown).look_who_waits().unwrap().few();
     assert_eq!(nobody, Looks::default());
 }
 
@@ -100,7 +100,7 @@ fn connections_that_nobody_accepts_are_counted_where_they_wait() {
     let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let [arrival, behind] = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
     let watch = open(&Server::Port(arrival.port()));
-    let seen = || watch.look_who_waits().unwrap().recv().unwrap().unwrap().queues;
+    let seen = || watch.look_who_waits().unwrap().few().queues;
     let [path, port] = [path.display().to_string(), format!("port {}", behind.port())];
     let quiet = seen();
     assert_eq!((quiet.mean(&path), quiet.mean(&port)), (Some(0.0), Some(0.0)), "{quiet:?}");

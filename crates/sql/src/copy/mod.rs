@@ -1,6 +1,6 @@
 //! Private copies of PostgreSQL and MariaDB servers on this machine: a backup beside the data folder, and a server of its own on it, as
-//! the running one is set up, or with one setting changed, or with tables that were written anew. It is reached by a Unix socket that only root and the server's own user
-//! may open.
+//! the running one is set up, or with one setting changed, or with tables that were written anew. It is reached by a Unix socket that
+//! only root and the server's own user may open.
 //!
 //! The server's own programs do all of it, as the server's own user: nobody gains a right that he did not have. What is a system's own
 //! about that is its [`Maker`].
@@ -122,8 +122,13 @@ trait Maker: Sync {
     fn warm(&self, reader: &ServerAddress, patience_ns: Nanos) -> Warmth;
 
     /// Writes the tables of its database anew, each in the order of its primary key, as the user of the address: what is in a table's
-    /// definition is executed with no more rights than its owner's.
-    fn rewrite(&self, user: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure>;
+    /// definition is executed with no more rights than its owner's. `reader` is who reads tables into memory.
+    fn rewrite(&self, user: &ServerAddress, reader: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure>;
+
+    /// Lines of the configuration of a copy whose tables are written anew.
+    fn rewriting(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Settings that the copy was told and has otherwise.
     fn unlike(&self, _reader: &ServerAddress, _told: &[(String, String)]) -> Result<Vec<String>, SqlFailure> {
@@ -194,8 +199,11 @@ pub(crate) fn copy(
     if let Some(set) = change.filter(|set| !facts::is_setting(server.system, &set.fact, &set.name)) {
         return Err(WorkloadError(format!("{} is no setting that duel knows", sanitize_line(&set.name))));
     }
-    let Settings { lines, mut left_out, told } =
+    let Settings { mut lines, mut left_out, told } =
         maker.settings(&mut database, &source.folder, change).map_err(plain)??;
+    if plan.rewrites_tables {
+        lines.extend(maker.rewriting().iter().map(|line| (*line).to_owned()));
+    }
     let was = change.map(|set| database.text(&maker.value_of(&set.name))).transpose().map_err(plain)?;
     let making = maker.making(&mut database, server, &source).map_err(plain)?;
     let password = crate::secret::password(server)?;
@@ -221,7 +229,8 @@ pub(crate) fn copy(
     left_out.extend(maker.unlike(&reader, &told).map_err(plain)?);
     let patience_ns = warm::patience_ns(source.bytes);
     if plan.rewrites_tables {
-        let rewrite = move || maker.rewrite(&user, REWRITINGS * patience_ns);
+        let reader = reader.clone();
+        let rewrite = move || maker.rewrite(&user, &reader, REWRITINGS * patience_ns);
         unless_stopped(stop, &|| step("its tables are written anew"), rewrite)?
             .ok_or_else(|| WorkloadError("no thread could be started".into()))?
             .map_err(|why| WorkloadError(format!("its tables could not be written anew: {}", why.text)))?;
@@ -310,8 +319,8 @@ impl Source {
         }
         let sizes = maker.sizes(database, plan.set.as_ref())?;
         // Tables that are written anew stand there twice, and their rows in the log as well.
-        let most = if plan.rewrites_tables { REWRITINGS.saturating_mul(bytes) } else { bytes };
-        let (free, needed) = (room::free_bytes(beside)?, sizes.needed_bytes(most));
+        let anew = if plan.rewrites_tables { (REWRITINGS - 1).saturating_mul(bytes) } else { 0 };
+        let (free, needed) = (room::free_bytes(beside)?, sizes.needed_bytes(bytes).saturating_add(anew));
         if free < needed {
             return no(format!(
                 "{} has {} left; a copy of {}, its log and what is to be left for its server take {}",

@@ -3,9 +3,10 @@
 //! Both come as rows of a name and a value. A server that does not know a name leaves its row out: then nothing is known, not zero.
 
 use duel_model::{Facts, sanitize_line};
+use std::path::Path;
 
 /// Settings that cost or save time, by the names of their facts. Where two have one name, a server has the one or the other.
-pub(crate) const SETTINGS: [(&str, &str); 34] = [
+pub(crate) const SETTINGS: [(&str, &str); 35] = [
     ("sql.isolation", "tx_isolation"),
     ("sql.isolation", "transaction_isolation"),
     ("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
@@ -18,6 +19,7 @@ pub(crate) const SETTINGS: [(&str, &str); 34] = [
     ("sql.doublewrite", "innodb_doublewrite"),
     ("sql.log_file_bytes", "innodb_log_file_size"),
     ("sql.log_file_bytes", "innodb_redo_log_capacity"),
+    ("sql.log_files", "innodb_log_files_in_group"),
     ("sql.page_bytes", "innodb_page_size"),
     ("sql.io_capacity", "innodb_io_capacity"),
     ("sql.adaptive_hash", "innodb_adaptive_hash_index"),
@@ -82,6 +84,24 @@ pub(crate) fn ask_counted() -> String {
     asked("GLOBAL STATUS", &COUNTED)
 }
 
+/// What asks where its logs are, and its data.
+pub(crate) const LOGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('datadir', 'innodb_log_group_home_dir', 'log_bin', 'log_bin_basename')";
+
+/// Says whether its logs lie in its data folder; nothing where it does not tell.
+pub(crate) fn note_logs(rows: &[Vec<Option<String>>], facts: &mut Facts) {
+    let of = |name: &str| {
+        let row = rows.iter().find(|row| row.first().is_some_and(|of| of.as_deref() == Some(name)))?;
+        row.get(1)?.as_deref()
+    };
+    let Some((data, redo)) = of("datadir").map(Path::new).zip(of("innodb_log_group_home_dir")) else { return };
+    let binary =
+        of("log_bin_basename").filter(|_| of("log_bin") != Some("OFF")).and_then(|path| Path::new(path).parent());
+    // Relative ones are within it, as `./` is.
+    let is_here = |folder: &Path| data.join(folder).components().eq(data.components());
+    let all_are = is_here(Path::new(redo)) && binary.is_none_or(is_here);
+    facts.note("sql.logs", Some(if all_are { "in the data folder" } else { "elsewhere" }.to_owned()));
+}
+
 /// Notes settings as they are written.
 pub(crate) fn note_settings(rows: &[Vec<Option<String>>], facts: &mut Facts) {
     for (name, value) in named(rows, &SETTINGS) {
@@ -136,6 +156,25 @@ mod tests {
         assert_eq!(facts.value("sql.sync_binlog"), None);
         note_settings(&[vec![Some("sync_binlog".into()), None], vec![], vec![None, None]], &mut facts);
         assert_eq!(facts.value("sql.sync_binlog"), None);
+    }
+
+    #[test]
+    fn logs_outside_of_the_data_folder_are_told() {
+        let told = |pairs: &[(&str, &str)]| {
+            let mut facts = Facts::default();
+            note_logs(&rows(pairs), &mut facts);
+            facts.text("sql.logs").map(str::to_owned)
+        };
+        let (data, redo) = (("datadir", "/var/lib/mysql/"), "innodb_log_group_home_dir");
+        assert_eq!(told(&[data, (redo, "./")]).as_deref(), Some("in the data folder"));
+        assert_eq!(told(&[data, (redo, "")]).as_deref(), Some("in the data folder"));
+        assert_eq!(told(&[data, (redo, "/var/lib/mysql")]).as_deref(), Some("in the data folder"));
+        assert_eq!(told(&[data, (redo, "/logs")]).as_deref(), Some("elsewhere"));
+        let binary = |path, is_on| told(&[data, (redo, "./"), ("log_bin", is_on), ("log_bin_basename", path)]);
+        assert_eq!(binary("/var/lib/mysql/binlog", "ON").as_deref(), Some("in the data folder"));
+        assert_eq!(binary("/logs/binlog", "ON").as_deref(), Some("elsewhere"));
+        assert_eq!(binary("/logs/binlog", "OFF").as_deref(), Some("in the data folder"));
+        assert_eq!(told(&[data]), None);
     }
 
     #[test]

@@ -126,9 +126,9 @@ fn shape(connections: &[f64], logs: &[Vec<f64>], plan: &Plan) -> Option<ScalingS
     let blocks = logs[0].len();
     let over = |drawn: &[usize]| {
         let of = |level: usize| mean(&drawn.iter().map(|&block| logs[level][block]).collect::<Vec<_>>());
-        Some((of(last)? - of(peak)?).exp())
+        Some(of(last)? - of(peak)?)
     };
-    let last_over_peak = Fits::of(blocks, plan, over)?.ranged(plan, |ratio| *ratio);
+    let last_over_peak = exponential(Fits::of(blocks, plan, over)?.ranged(plan, |log| *log));
     // By less than the margin it does not fall in practice.
     let least = 1.0 / (1.0 + plan.compare.margin.max(0.0));
     let falls = match (last_over_peak.low, last_over_peak.high) {
@@ -203,8 +203,13 @@ fn difference(plan: &Plan, target: usize, baseline: &Fit, fit: &Fit) -> ScalingD
     ScalingDifference {
         baseline: plan.targets[0].name.clone(),
         target: plan.targets[target].name.clone(),
-        lambda_ratio: each(&|a, b| b.lambda / a.lambda),
+        lambda_ratio: exponential(each(&|a, b| (b.lambda / a.lambda).ln())),
         sigma_difference: each(&|a, b| b.sigma - a.sigma),
         kappa_difference: each(&|a, b| b.kappa - a.kappa),
     }
+}
+
+/// A ratio, from its logarithm: the error of that reaches equally far to either side, and no ratio is below 0.
+fn exponential(log: Ranged) -> Ranged {
+    Ranged { value: log.value.exp(), low: log.low.map(f64::exp), high: log.high.map(f64::exp) }
 }

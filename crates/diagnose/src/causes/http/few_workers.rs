@@ -175,7 +175,8 @@ fn nothing_else_queues(gap: &Gap<'_>, reference: &View<'_>) -> Result<(), Standi
             format!("a disk of {slow}'s machine is busy for {:.0} % of the time: requests wait there", 100.0 * share);
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
-    if let Some(queues) = ListenQueues::of_machines(&machines).filter(|queues| queues.where_more_wait().is_some()) {
+    if let Some(queues) = ListenQueues::of_machines(gap, &machines).filter(|queues| queues.where_more_wait().is_some())
+    {
         let text = format!("{}: they wait for what the server asks, and not for it", queues.tell(gap));
         return Err(Standing::Undecided(gap.on_host(text, Some(LISTEN_QUEUES.to_owned()))));
     }

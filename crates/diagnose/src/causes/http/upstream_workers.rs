@@ -62,7 +62,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let machines = Machines::read(gap)?;
     let (on_slow, _) = machines.both(gap)?;
     let open = |text: String| Standing::Undecided(gap.on_host(text, Some(LISTEN_QUEUES.to_owned())));
-    let queues = ListenQueues::of_machines(&machines)
+    let queues = ListenQueues::of_machines(gap, &machines)
         .ok_or_else(|| open("how many connections wait to be accepted beside the servers is not known".to_owned()))?;
     let seen = queues.tell(gap);
     let Some(socket) = queues.where_more_wait() else {

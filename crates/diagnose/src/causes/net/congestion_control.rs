@@ -31,6 +31,8 @@ static ENTRY: CauseEntry = CauseEntry {
 const NOTICEABLE_TRIP_NS: f64 = 1e6;
 /// Of a third of the bytes at a time receiving takes three times as long, of as many as before as long as before: the middle is the root.
 const LONGER_BY_SEGMENTS: f64 = 1.73;
+/// Of so many times as many losses as many segments are under way as by the root of that (Mathis et al. 1997): a fifth fewer.
+const AS_MUCH: f64 = 1.5;
 /// How much more than the fast side's.
 const MORE_THAN_THE_OTHER: f64 = 1.5;
 
@@ -98,7 +100,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         lost.counted.fast_per_op.map_or_else(String::new, |per_op| format!(" ({fast}'s: {per_op:.3})"))
     );
     let on_host = |text: String| gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned()));
-    if lost.counted.fast_per_op.is_none() || lost.counted.is_marked() {
+    let is_as_much = |of_fast: f64| lost.counted.per_op <= AS_MUCH * of_fast;
+    if !lost.counted.fast_per_op.is_some_and(is_as_much) || lost.counted.is_marked() {
         let text = format!("{names}; {again}: that may be why, whatever the algorithm");
         return Err(Standing::Undecided(on_host(text)));
     }

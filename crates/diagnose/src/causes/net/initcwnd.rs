@@ -6,7 +6,7 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
 use crate::evidence::counted::share_of_phases;
-use crate::evidence::idle::has_pauses;
+use crate::evidence::idle::{Pauses, has_pauses};
 use crate::evidence::trip::{MOST_TRIPS, USUAL_SEGMENTS, trips, usual_trips};
 use crate::evidence::worth::{needs_gap_alone, reference};
 use crate::gap::{Flip, FlipLook, Gap, Look, percent, phase_differences};
@@ -38,7 +38,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     if let Some(reused) = reference.slow.reused_share.filter(|&share| share >= 0.9) {
         let kept = format!("{:.0} % of the requests to {slow} go over a connection that is kept", 100.0 * reused);
         // After a pause a connection may begin anew, with as few segments as a new one.
-        if has_pauses(gap.case.plan) {
+        if has_pauses(gap.case.plan) && Pauses::of(gap).is_none_or(|pauses| !pauses.are_short()) {
             let text = format!("{kept}, and whether it begins anew after a pause is not known");
             return Err(Standing::Undecided(gap.evidence(reference, text)));
         }

@@ -10,7 +10,7 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, fit_by_twin, of_both};
 use crate::causes::likes;
-use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, same_system, setting};
+use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, differing, same_system, setting};
 use crate::evidence::db_settings::how_to_allow_copies;
 use crate::gap::{Flip, Gap};
 use crate::probes::REWRITTEN_COPY;
@@ -47,12 +47,18 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let [slow_reads, fast_reads] = counted(gap, "server-reads", "how many blocks they read")?;
     let [of_slow, of_fast] = [slow_hits + slow_reads, fast_hits + fast_reads];
     let blocks = format!("{slow} looks at {of_slow:.1} blocks for each transaction, {fast} at {of_fast:.1}");
-    let most_ns = (slow_reads - fast_reads).max(0.0) * LONGEST_READ_NS + (of_slow - of_fast).max(0.0) * LONGEST_LOOK_NS;
+    let tables = Tables::of_both(gap);
+    // What PostgreSQL reads may come from the system's memory on one side, and from a disk on the other, where the tables are larger.
+    let reads = match &tables {
+        Ok(tables) if !tables.is_bloated(gap) => (slow_reads - fast_reads).max(0.0),
+        Ok(_) | Err(_) => slow_reads,
+    };
+    let most_ns = reads * LONGEST_READ_NS + (of_slow - of_fast).max(0.0) * LONGEST_LOOK_NS;
     if gap.comparison.difference_ns().is_some_and(|gap| most_ns < Flip::NOTEWORTHY * gap.mid) {
         return Err(Standing::RuledOut(gap.at_reference(blocks)));
     }
     let open = |text: String| Standing::Undecided(gap.at_reference(text));
-    let tables = Tables::of_both(gap)?;
+    let tables = tables?;
     let told = tables.told(gap);
     if !tables.is_bloated(gap) {
         return Err(open(format!("{blocks}; {told}")));
@@ -66,13 +72,14 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
          write the table anew, which locks it or takes room."
     );
     let told = format!("{blocks}; {told}");
+    // Tables that were written anew have new statistics as well, and with these other plans.
+    for like in likes::held_against(gap, &ENTRY) {
+        like.map_err(|against| against.settles(|id| open(format!("{told}; {id} would look the same"))))?;
+    }
     let suspected = |summary: String, remedy: String, further: Evidence| {
         // Blocks may be looked at for another reason, and come from a smaller memory.
-        if of_slow < MORE_BLOCKS * of_fast || differs(gap, &MEMORY_FOR_BLOCKS) {
+        if of_slow < MORE_BLOCKS * of_fast || differing(gap, &MEMORY_FOR_BLOCKS).is_some() {
             return Err(open(told.clone() + &how_to_allow_copies(gap)));
-        }
-        for like in likes::held_against(gap, &ENTRY) {
-            like.map_err(|against| against.settles(|_| open(told.clone())))?;
         }
         let told = Told { summary, remedy, facts: facts.clone(), further: vec![further] };
         Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
@@ -100,14 +107,6 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return suspected(summary, remedy, last);
     }
     Err(Standing::Undecided(last))
-}
-
-/// Whether one of these facts is another on either side.
-fn differs(gap: &Gap<'_>, facts: &[&str]) -> bool {
-    facts.iter().any(|name| {
-        let of = |side: usize| gap.fact(side, |seen| seen.value(name).map(ToString::to_string));
-        of(gap.slow) != of(gap.fast)
-    })
 }
 
 /// What both tell of the tables that load is put on, slow side first.

@@ -14,11 +14,12 @@ use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, shown_flip};
 use crate::evidence::by_hand;
 use crate::evidence::database::{Side as Statements, counted, differing_flushes, same_system, writes};
-use crate::evidence::flushes::{Held, are_seen};
+use crate::evidence::flushes::{Held, are_seen, times};
 use crate::evidence::machines::{Machines, Side};
 use crate::gap::{Flip, Gap, percent, phase_share_of};
 use crate::probes::ASYNCHRONOUS;
 use duel_model::{Confidence, HostDemand, format_duration_ns};
+use duel_stats::Estimate;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.slow-flush",
@@ -106,6 +107,9 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     let Some(flushes) = flushes else {
         return Err(open("the servers do not both tell how often they flush".to_owned()));
     };
+    if let Some(why) = seen_otherwise(gap) {
+        return Err(open(why));
+    }
     let machines = match Machines::read(gap) {
         Ok(machines) => machines,
         Err(Standing::Undecided(why)) => return Err(open(why.text)),
@@ -124,9 +128,9 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     };
     // If the fast side flushed as often for a transaction, it would wait as many times as long.
     let as_often = (flushes[0] / flushes[1].max(FEWEST)).clamp(1.0, AS_MANY);
-    let waits = |held: f64, ns: f64| ns * held / connections;
-    let slow_waits_ns = waits(held_slow.mid, slow_ns);
-    let fast_waits_ns = waits(held_fast.mid, fast_ns);
+    let waits = |held: Estimate, ns: f64| times(held, ns / connections);
+    let (slow_waits, fast_waits) = (waits(held_slow.seen, slow_ns), waits(held_fast.seen, fast_ns));
+    let (slow_waits_ns, fast_waits_ns) = (slow_waits.mid, fast_waits.mid);
     // Without what it waits longer a transaction takes no less than on the fast side.
     let share = |extra_ns: f64| {
         let without_ns = (slow_ns - extra_ns.max(0.0)).max(fast_ns);
@@ -134,17 +138,15 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     };
     // Who holds a lock over his commit has others wait for that, however short it is. As much as a visit to the log lasts no longer than on the
     // fast side is none of the disk. The rate of visits is that of transactions times flushes for each of them.
-    let per_visit = |busy: f64, ns: f64, flushes: f64| busy * ns / flushes.max(FEWEST);
-    let longer = |of_slow: usize, of_fast: usize| {
-        let visit_slow = per_visit(held_slow.busy[of_slow], slow_ns, flushes[0]);
-        let visit_fast = per_visit(held_fast.busy[of_fast], fast_ns, flushes[1]);
-        if visit_slow > visit_fast { 1.0 - visit_fast / visit_slow } else { 0.0 }
-    };
-    let (mid_longer, least_longer) = (longer(0, 0), longer(1, 2));
-    let low_ns = waits(held_slow.low, slow_ns);
-    let worth = share((slow_waits_ns - as_often * fast_waits_ns).min(mid_longer * slow_waits_ns));
-    let least = share((low_ns - as_often * waits(held_fast.high, fast_ns)).min(least_longer * low_ns));
-    let most_ns = (waits(held_slow.high, slow_ns) - waits(held_fast.low, fast_ns)).max(0.0);
+    let visit = |held: &Held, ns: f64, flushes: f64| times(held.busy, ns / flushes.max(FEWEST));
+    let (of_slow_visit, of_fast_visit) =
+        (visit(&held_slow, slow_ns, flushes[0]), visit(&held_fast, fast_ns, flushes[1]));
+    let same = of_fast_visit.over(of_slow_visit).unwrap_or(Estimate::around(1.0, 0.0));
+    let longer = same.complement();
+    let extra = slow_waits.minus(times(fast_waits, as_often));
+    let worth = share(extra.mid.min(longer.mid * slow_waits.mid));
+    let least = share(extra.low().min(longer.low() * slow_waits.low()));
+    let most_ns = (held_slow.most * slow_ns / connections - fast_waits.low()).max(0.0);
     let most = share(most_ns);
     let seen = format!(
         "a transaction waits about {} for writes and flushes of the log on {slow} and {} on {fast}: of {connections:.0} connection{} {:.1} and {:.1} \
@@ -152,8 +154,8 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
         format_duration_ns(slow_waits_ns),
         format_duration_ns(fast_waits_ns),
         if connections > 1.0 { "s" } else { "" },
-        held_slow.mid,
-        held_fast.mid,
+        held_slow.seen.mid,
+        held_fast.seen.mid,
         of_slow.sleepers.looks_at_calls,
         of_fast.sleepers.looks_at_calls
     );
@@ -170,7 +172,9 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
         return Err(Standing::RuledOut(gap.on_host(told(worth, least, most), repeat())));
     }
     if least < Flip::NOTEWORTHY {
-        return Err(open(told(worth, least, most)));
+        // More looks make the interval narrower.
+        let longer = gap.longer_hosts().filter(|_| worth >= Flip::NOTEWORTHY);
+        return Err(longer.map_or_else(|| open(told(worth, least, most)), |probe| Standing::Wants(vec![probe])));
     }
     let summary = format!("{slow} waits longer until its log is on the disk: {}.", told(worth, least, most));
     let remedy = format!(
@@ -180,6 +184,24 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
     );
     let told = Told { summary, remedy, facts: vec![gap.on_host(seen, repeat())], further: Vec::new() };
     Ok(fit_by_host(gap, &ENTRY, Some(worth), Confidence::Likely, told))
+}
+
+/// Why what is seen of both servers' logs cannot be held against each other.
+fn seen_otherwise(gap: &Gap<'_>) -> Option<String> {
+    let both = [gap.slow, gap.fast];
+    if let Some(side) = both.into_iter().find(|&side| gap.text(side, "sql.logs") != Some("in the data folder")) {
+        return Some(format!(
+            "it is not known that {}'s logs lie in its data folder, where they are looked for",
+            gap.name(side)
+        ));
+    }
+    // MariaDB counts flushes of its log up to 10.7, and those of all its files from then on.
+    let counts_all = both.map(|side| {
+        let version = gap.text(side, "sql.server")?.trim_start_matches("MySQL ").trim_start_matches("MariaDB ");
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
+        Some((numbers.next()?, numbers.next()?) >= (10, 8))
+    });
+    (counts_all[0] != counts_all[1]).then(|| "the servers count flushes in different ways".to_owned())
 }
 
 /// What a transaction takes of CPU time and of waiting for a CPU.

@@ -173,4 +173,71 @@ fn blocks_that_mysql_writes_back_tell_more_than_its_log() {
     let world = world(of(QUICK, 96 << 20, SELDOM), of(busy, 4 << 20, BACK), 1, &[]);
     assert_eq!(first(&world), ("db.small-log".to_owned(), Confidence::Possible, None));
     assert!(told(&world).contains("B writes 1.50 blocks back to its tables, A 0.10"), "{}", told(&world));
+    let remedy = world.explanation().0.findings.remove(0).remedy;
+    assert!(remedy.contains("`innodb_log_file_size = 100663296` on B as on A"), "{remedy}");
+    let mysql = |server: Server| server.with("sql.server", "MySQL 8.4.8");
+    let of_mysql = super::world(mysql(of(QUICK, 96 << 20, SELDOM)), mysql(of(busy, 4 << 20, BACK)), 1, &[]);
+    let remedy = of_mysql.explanation().0.findings.remove(0).remedy;
+    assert!(remedy.contains("`innodb_redo_log_capacity = 100663296` (before 8.0.30"), "{remedy}");
+    // Hardly anything is written back: the log is not full.
+    const NOTHING: &[(&str, f64)] = &[("server-log_bytes", 300.0), ("server-writes", 0.0)];
+    const HARDLY: &[(&str, f64)] = &[("server-log_bytes", 300.0), ("server-writes", 0.001)];
+    for counted in [NOTHING, HARDLY] {
+        let world = super::world(of(QUICK, 96 << 20, NOTHING), of(busy, 4 << 20, counted), 1, &[]);
+        assert_eq!(first(&world).0, "unknown");
+    }
+    // Of several files the size of one says nothing.
+    let files = |server: Server, count: &str| server.with("sql.log_files", count);
+    let several = super::world(files(of(QUICK, 48 << 20, SELDOM), "16"), files(of(busy, 48 << 20, BACK), "2"), 1, &[]);
+    let (named, ruled_out, _) = several.explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(!ruled_out.contains(&"db.small-log".to_owned()), "{ruled_out:?}");
+}
+
+#[test]
+fn other_settings_by_which_more_is_written_may_be_why() {
+    let busy: Time = |_, _| [0.0, 150e3, 20e3];
+    for (name, of_fast, of_slow) in [
+        ("sql.checkpoint_timeout", "5min", "30s"),
+        ("sql.shared_buffers", "1GB", "8MB"),
+        ("sql.wal_level", "minimal", "logical"),
+    ] {
+        let fast = logging(busy, "1GB", LITTLE).with(name, of_fast);
+        let slow: Time = |_, _| [0.0, 450e3, 20e3];
+        let world = world(fast, logging(slow, "32MB", MUCH).with(name, of_slow), 1, &[]);
+        assert_eq!(first(&world).0, "unknown", "{name}");
+        // Copies differ in the size of the log alone.
+        let slow: Time = |_, set| [0.0, if set("max_wal_size") == "32MB" { 450e3 } else { 150e3 }, 20e3];
+        let fast = logging(busy, "1GB", LITTLE).with(name, of_fast);
+        let world = super::world(fast, logging(slow, "32MB", MUCH).with(name, of_slow), 1, &[]);
+        assert_eq!(first(&allowed(world)).0, "db.small-log", "{name}");
+    }
+}
+
+#[test]
+fn tables_whose_new_statistics_heal_a_plan_are_not_bloated() {
+    // The rewritten copy has another plan as well.
+    const SCANS: &[(&str, f64)] = &[("server-hits", 40.0), ("server-reads", 0.0), ("server-rows", 900.0)];
+    let mut world = allowed(bloated(SCATTERED));
+    let planned = |server: &mut Server| {
+        server.facts = server.facts.clone().with("sql.plans", vec!["UPDATE sbtest1: Seq Scan".to_owned()]);
+        server.counted = SCANS;
+    };
+    planned(&mut world.servers[1]);
+    planned(&mut world.copy.as_mut().unwrap().0);
+    assert_eq!(first(&world).0, "db.bad-plan");
+    assert!(!world.explain().0.contains(&"db.bloat".to_owned()));
+}
+
+#[test]
+fn what_the_systems_memory_answers_on_one_side_acquits_no_larger_tables() {
+    // As many blocks read, by chance a little fewer.
+    const FROM_MEMORY: &[(&str, f64)] = &[("server-hits", 2.0), ("server-reads", 2.001), ("server-rows", 1.0)];
+    const FROM_DISK: &[(&str, f64)] = &[("server-hits", 2.0), ("server-reads", 2.0), ("server-rows", 1.0)];
+    let of = |bytes| {
+        let fast = holding(QUICK, 1_000_000, 0, FROM_MEMORY);
+        world(fast, holding(BUSY, bytes, 0, FROM_DISK), 1, SELECT).explain().1
+    };
+    assert!(!of(5_000_000).contains(&"db.bloat".to_owned()));
+    assert!(of(1_000_000).contains(&"db.bloat".to_owned()), "as large, and no more is read");
 }

@@ -55,6 +55,7 @@ fn mariadb(time: super::Time, shows: Shows) -> Server {
         .with("sql.server", "MariaDB 10.11")
         .with("sql.flush_at_commit", "1")
         .with("sql.sync_binlog", "0")
+        .with("sql.logs", "in the data folder")
         .with("sql.plans", vec!["UPDATE sbtest1: PRIMARY".to_owned()]);
     Server { facts, shows: Some(shows), ..server(time) }
 }

@@ -138,20 +138,29 @@ impl Maker for Postgres {
         warm(reader, patience_ns)
     }
 
-    fn rewrite(&self, user: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure> {
-        rewrite(user, patience_ns)
+    fn rewrite(&self, user: &ServerAddress, reader: &ServerAddress, patience_ns: Nanos) -> Result<(), SqlFailure> {
+        rewrite(user, patience_ns)?;
+        // What was written is brought to the disk before load, and not under it.
+        let (mut client, ..) = kind::connect(reader, 30 * SECOND_NS)?;
+        client.be_patient(patience_ns);
+        client.run("CHECKPOINT").map(|_| ())
     }
 }
 
-/// Tables that users made, and whose they are.
+/// One of the tables that somebody else made. Those of extensions are none of load.
 const OF_OTHERS: &str = "SELECT c.oid::regclass FROM pg_class c WHERE relkind IN ('r', 'm') AND relpersistence <> 't' \
-                         AND c.oid >= 16384 AND pg_get_userbyid(relowner) <> current_user LIMIT 1";
+                         AND c.oid >= 16384 AND pg_get_userbyid(relowner) <> current_user \
+                         AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e') LIMIT 1";
+/// A sort takes so much memory, of which its server may allow gigabytes, and has no helpers (before 11 there were none).
+const SORTS: &str = "SELECT set_config(name, CASE name WHEN 'maintenance_work_mem' THEN '64MB' ELSE '0' END, false) FROM pg_settings \
+                     WHERE name IN ('maintenance_work_mem', 'max_parallel_maintenance_workers')";
 /// What writes each of them anew, as PostgreSQL itself quotes it. Without a primary key there is no order.
 const REWRITES: &str = "SELECT CASE WHEN i.oid IS NULL THEN format('VACUUM FULL %s', c.oid::regclass) \
-                        ELSE format('CLUSTER %s USING %I', c.oid::regclass, i.relname) END \
+                        ELSE format('CLUSTER %s USING %I', c.oid::regclass, i.relname) END, format('VACUUM %s', c.oid::regclass) \
                         FROM pg_class c LEFT JOIN pg_index x ON x.indrelid = c.oid AND x.indisprimary \
                         LEFT JOIN pg_class i ON i.oid = x.indexrelid \
-                        WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND c.oid >= 16384";
+                        WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND c.oid >= 16384 \
+                        AND pg_get_userbyid(c.relowner) = current_user";
 
 /// What an old transaction may still want to see cannot be removed, and those that were prepared are in the copy, too.
 const ROLLS_BACK: &str =
@@ -172,11 +181,14 @@ pub(crate) fn rewrite(user: &ServerAddress, patience_ns: Nanos) -> Result<(), Sq
             database.run(&rolls_back)?;
         }
     }
+    database.rows(SORTS)?;
     for row in database.rows(REWRITES)? {
-        let Some(rewrites) = row.into_iter().next().flatten() else { continue };
-        let left_ms = deadline_ns.saturating_sub(monotonic_ns()) / MILLISECOND_NS;
-        database.run(&format!("SET statement_timeout = {}", left_ms.max(1)))?;
-        database.run(&rewrites)?;
+        // A table that was just written anew has no map of blocks whose rows all may see: scans of an index alone go by it.
+        for statement in row.into_iter().flatten() {
+            let left_ms = deadline_ns.saturating_sub(monotonic_ns()) / MILLISECOND_NS;
+            database.run(&format!("SET statement_timeout = {}", left_ms.max(1)))?;
+            database.run(&statement)?;
+        }
     }
     Ok(())
 }

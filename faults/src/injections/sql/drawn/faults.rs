@@ -52,7 +52,7 @@ pub(super) const ALL: &[Drawable<Sql>] = &[
     .after(|setup, dice| small_buffer_pool::on_disk(large(setup, dice).sends(|load| load.keys = "uniform"))),
     Drawable::new(
         bloat::INJECTION,
-        |setup| setup.is_on(POSTGRES) && setup.does(&["read-only", "select-random-ranges"]) && setup.is_small(),
+        |setup| setup.is_on(POSTGRES) && setup.does(&["read-only"]) && setup.is_small(),
         |twin, _, _| {
             bloat::one_row_in_20(twin);
             "one-row-in-20".to_owned()
@@ -60,7 +60,10 @@ pub(super) const ALL: &[Drawable<Sql>] = &[
     ),
     Drawable::new(
         small_log::INJECTION,
-        |setup| setup.does(&["update-index", "update-non-index", "write-only"]) && setup.commits_late(),
+        |setup| {
+            let updates = setup.does(&["update-index", "update-non-index", "write-only"]) && setup.commits_late();
+            setup.is_on(MARIADB) && updates
+        },
         |twin, _, _| {
             small_log::small(twin);
             "least-log".to_owned()
