@@ -45,6 +45,11 @@ impl Told<'_> {
         self.flip.as_ref().is_some_and(|flip| flip.is_negligible()) && !self.may_not_hold && !self.began_unlike
     }
 
+    /// Neither of both told anything, so that what was known without them stands: none could be made, or too little is known of its gap.
+    pub(crate) fn tells_nothing(&self) -> bool {
+        self.flip.is_none() && !self.has_no_gap
+    }
+
     /// Of twins from which nothing follows.
     fn nothing(evidence: Evidence) -> Self {
         Self { evidence: vec![evidence], flip: None, has_no_gap: false, may_not_hold: false, began_unlike: false }

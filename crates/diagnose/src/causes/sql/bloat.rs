@@ -97,13 +97,13 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             format!("{summary} On a private copy of its server whose tables were written anew the gap goes away.");
         return Ok(fit_by_twin(gap, &ENTRY, copies, Told { summary, remedy, facts, further: Vec::new() }));
     }
-    let (acquits, has_no_gap) = (copies.acquits(), copies.has_no_gap);
+    let (acquits, has_no_gap, tells_nothing) = (copies.acquits(), copies.has_no_gap, copies.tells_nothing());
     let Some(last) = copies.evidence.into_iter().next_back() else { return Err(open(told)) };
     if acquits {
         return Err(Standing::RuledOut(last));
     }
     // Old rows are kept for a transaction of the running server, which no copy has.
-    if has_no_gap && tables.has_more_dead(gap) {
+    if tells_nothing || has_no_gap && tables.has_more_dead(gap) {
         return suspected(summary, remedy, last);
     }
     Err(Standing::Undecided(last))

@@ -13,7 +13,7 @@ use crate::evidence::db_settings::how_to_allow_copies;
 use crate::gap::Gap;
 use crate::probes::copy_with;
 use crate::twins::Twins;
-use duel_model::{Confidence, format_bytes};
+use duel_model::{Confidence, Evidence, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.small-log",
@@ -78,23 +78,23 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
          longer start after a crash.",
         sizes.set[1]
     );
+    let suspected = |summary: String, remedy: String, further: Evidence| {
+        if written.as_ref().is_none_or(|written| !written.is_more(MORE)) {
+            return Err(open(format!("{more}{}", how_to_allow_copies(gap))));
+        }
+        if let Some(other) = differing(gap, &WRITE_AS_MUCH) {
+            return Err(open(format!("{more}; {other}, which may be why{}", how_to_allow_copies(gap))));
+        }
+        for like in likes::held_against(gap, &ENTRY) {
+            like.map_err(|against| against.settles(|id| open(format!("{more}; {id} would look the same"))))?;
+        }
+        let told = Told { summary, remedy, facts: facts.clone(), further: vec![further] };
+        Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
+    };
     let copies = match gap.on_copies(copy_with(sizes.fact)) {
         Twins::NotAllowed => {
-            if written.is_none_or(|written| !written.is_more(MORE)) {
-                return Err(open(format!("{more}{}", how_to_allow_copies(gap))));
-            }
-            if let Some(other) = differing(gap, &WRITE_AS_MUCH) {
-                return Err(open(format!("{more}; {other}, which may be why{}", how_to_allow_copies(gap))));
-            }
-            for like in likes::held_against(gap, &ENTRY) {
-                like.map_err(|against| against.settles(|id| open(format!("{more}; {id} would look the same"))))?;
-            }
-            let further = vec![gap.at_reference(format!(
-                "that more is written was counted, and what it is worth was not{}",
-                how_to_allow_copies(gap)
-            ))];
-            let told = Told { summary, remedy, facts, further };
-            return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told));
+            let text = "that more is written was counted, and what it is worth was not";
+            return suspected(summary, remedy, gap.at_reference(text.to_owned() + &how_to_allow_copies(gap)));
         }
         Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
         Twins::Told(copies) => copies,
@@ -103,9 +103,10 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         let summary = format!("{summary} On a private copy of its server with room for {of_fast} the gap goes away.");
         return Ok(fit_by_twin(gap, &ENTRY, copies, Told { summary, remedy, facts, further: Vec::new() }));
     }
+    let tells_nothing = copies.tells_nothing();
+    let Some(last) = copies.evidence.into_iter().next_back() else { return Err(open(more)) };
     // A copy begins behind a checkpoint, and is looked at for seconds: its log may not have been full yet.
-    let last = copies.evidence.into_iter().next_back();
-    Err(last.map_or_else(|| open(more), Standing::Undecided))
+    if tells_nothing { suspected(summary, remedy, last) } else { Err(Standing::Undecided(last)) }
 }
 
 /// What is written for each transaction because checkpoints are made.

@@ -241,3 +241,15 @@ fn what_the_systems_memory_answers_on_one_side_acquits_no_larger_tables() {
     assert!(!of(5_000_000).contains(&"db.bloat".to_owned()));
     assert!(of(1_000_000).contains(&"db.bloat".to_owned()), "as large, and no more is read");
 }
+
+#[test]
+fn where_copies_tell_nothing_what_was_counted_stands() {
+    for (world, cause) in [(small_log(CHECKPOINTS, MUCH), "db.small-log"), (bloated(SCATTERED), "db.bloat")] {
+        // None can be made, or too little is known of the gap of one.
+        let none = World { copy: None, most_copied_bytes: Some(1 << 30), ..world };
+        assert_eq!(first(&none), (cause.to_owned(), Confidence::Possible, None));
+    }
+    let unclear = World { half: 0.6, ..allowed(small_log(CHECKPOINTS, MUCH)) };
+    let found = first(&unclear);
+    assert_eq!((found.0.as_str(), found.1), ("db.small-log", Confidence::Possible), "{}", told(&unclear));
+}
