@@ -179,7 +179,8 @@ impl Fitted {
         if !(HELD[0]..=HELD[1]).contains(&held_share) {
             return Err(format!(
                 "{reads_per_op:.3} blocks read for each transaction would take a cache of {held_share:.2} times the size that it has: it was not full, \
-                 holds other things, or the size that the server tells of its tables is old (ANALYZE TABLE)"
+                 much of it is kept free (SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_free'; innodb_lru_scan_depth), it holds other things, \
+                 or the size that the server tells of its tables is old (ANALYZE TABLE)"
             ));
         }
         let rate_per_s = ops / elapsed_s;
