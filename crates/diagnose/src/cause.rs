@@ -1,6 +1,6 @@
 //! A cause, and how it stands against the evidence.
 
-use crate::gap::{Flip, FlipLook, Gap, percent};
+use crate::gap::{Flip, FlipLook, Gap, Look, View, percent};
 use crate::probes::Kind;
 use crate::twins::{self, Twins};
 use duel_model::{Confidence, Evidence, Finding, HttpPlan, Leads, Probe, TwinChange};
@@ -183,6 +183,15 @@ pub(crate) fn of_both<T>(gap: &Gap<'_>, unknown: &str, of: impl Fn(usize) -> Opt
 /// What a flip showed. It is wanted where it was not made yet, and where it cannot be used the cause is left open.
 pub(crate) fn shown_flip<'a>(gap: &Gap<'a>, kind: Kind) -> Result<Box<Flip<'a>>, Standing> {
     shown(gap, gap.flip(kind))
+}
+
+/// What a probe showed, in the same way.
+pub(crate) fn shown_look<'a>(gap: &Gap<'a>, kind: Kind) -> Result<View<'a>, Standing> {
+    match gap.look(kind) {
+        Look::Shown(view) => Ok(view),
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
+    }
 }
 
 /// The same of a flip that was looked at.

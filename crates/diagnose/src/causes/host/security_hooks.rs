@@ -11,13 +11,13 @@
 //! that send and receive are none of `/proc/PID/io`. Security modules and eBPF programs can do the same; what they cost can be
 //! seen as well, but not that it is they, so nothing is accused of it.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, shown_look};
 use crate::causes::likes::held_against;
 use crate::evidence::hooks::Hooks;
 use crate::evidence::machines::{Machines, Side, is_same_fact};
 use crate::evidence::worth::reference;
 use crate::evidence::{by_hand, clock};
-use crate::gap::{Gap, Look, per_byte_share};
+use crate::gap::{Gap, per_byte_share};
 use crate::probes::{RANGE_1, SMALLEST_SWEEP_BYTES};
 use duel_model::{Confidence, format_duration_ns};
 
@@ -123,11 +123,7 @@ fn paid_per_request(gap: &Gap<'_>) -> Result<(), Standing> {
         return Ok(());
     }
     let reference = reference(gap)?;
-    let first_byte = match gap.look(RANGE_1) {
-        Look::Shown(view) => view,
-        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-    };
+    let first_byte = shown_look(gap, RANGE_1)?;
     if per_byte_share(reference, &first_byte).is_some_and(|share| share.high() < 0.5) {
         return Ok(());
     }

@@ -11,7 +11,7 @@
 //!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others. A disk that is
 //!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
-use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
+use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, shown_look};
 use crate::causes::likes;
 use crate::evidence::by_hand::LISTEN_QUEUES;
 use crate::evidence::listen_queues::ListenQueues;
@@ -61,11 +61,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         let text = format!("{}: a part of the gap does not show over one connection", gap.tell(reference));
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
-    let alone = match gap.look(ALONE) {
-        Look::Shown(view) => view,
-        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-    };
+    let alone = shown_look(gap, ALONE)?;
     let demands = demands(gap)?;
     let open = |text: String| Standing::Undecided(gap.on_host(text, None));
     let cpus = Cpus::of(gap, demands.slow)

@@ -14,7 +14,7 @@
 //! What looks like it: a server that works on fewer requests of a connection than it takes says nothing of it, which is `unknown`; few
 //! workers serve as few requests over many connections; where the server computes all the time, as many wait there instead of here.
 
-use crate::cause::{Cause, CauseEntry, Fit, Standing, Told, needs_http, of_both};
+use crate::cause::{Cause, CauseEntry, Fit, Standing, Told, needs_http, of_both, shown_look};
 use crate::evidence::worth::{
     did_not_move_under_load, moved_under_load_ns, reference, reference_under_load, shown_under_load,
 };
@@ -75,11 +75,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     if gain < GAINS {
         return Err(open(&flip.view, &format!("{slow} gains too little")));
     }
-    let few = match gap.look(FEW_STREAMS) {
-        Look::Shown(view) => view,
-        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-    };
+    let few = shown_look(gap, FEW_STREAMS)?;
     let told_few = format!("{}: {} instead of {:.2}x", FEW_STREAMS.phrase(), gap.tell(&few), before.ratio);
     // Only the fast side has another load, and the question is how much slower that makes it.
     let gone = few.log.over(before.log).map(duel_stats::Estimate::complement);

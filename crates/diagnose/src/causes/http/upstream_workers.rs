@@ -19,13 +19,13 @@
 //! Nothing rules it out: on another machine, or in another network of this one, nobody sees the queue. Nothing outside takes it away but fewer
 //! connections, so it is likely at most.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http, shown_look};
 use crate::causes::likes;
 use crate::evidence::by_hand::LISTEN_QUEUES;
 use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::machines::{FULL, Machines, Side, allowed_cpus, is_same_fact, needs_concurrency};
 use crate::evidence::worth::reference;
-use crate::gap::{Flip, Gap, Look, percent};
+use crate::gap::{Flip, Gap, percent};
 use crate::probes::{ALONE, Mode};
 use duel_model::{Confidence, capitalized, format_figure, sanitize_line};
 
@@ -54,11 +54,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         let text = format!("{}: a part of the gap does not show over one connection", gap.tell(reference));
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
-    let alone = match gap.look(ALONE) {
-        Look::Shown(view) => view,
-        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-    };
+    let alone = shown_look(gap, ALONE)?;
     let machines = Machines::read(gap)?;
     let (on_slow, _) = machines.both(gap)?;
     let open = |text: String| Standing::Undecided(gap.on_host(text, Some(LISTEN_QUEUES.to_owned())));

@@ -11,7 +11,7 @@
 //! Where the machine is at hand, the server's libcrypto is looked at as well (the lens). It confirms, and it acquits: a
 //! library that gains by the instructions in a process of ours, and has them in the running server, uses them.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
+use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both, shown_look};
 use crate::evidence::tls_libraries::other_tls_library;
 use crate::gap::{Flip, FlipLook, Gap, LensLook, Look, View, per_byte_share, percent};
 use crate::probes::{CHACHA20, RANGE_1, SMALLEST_SWEEP_BYTES, SUITE};
@@ -102,11 +102,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 fn weigh_avoided(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let reference = crate::evidence::worth::reference(gap)?;
-    let by_aes = match gap.look(SUITE.of(gap.fast)) {
-        Look::Shown(view) => view,
-        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-    };
+    let by_aes = shown_look(gap, SUITE.of(gap.fast))?;
     let [Some(with_aes), Some(with_chacha)] = [by_aes.slow_ns(), reference.slow_ns()] else {
         return Err(Standing::Undecided(gap.not_measured("the rates are not known".to_owned())));
     };
