@@ -54,10 +54,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         Ok(_) | Err(_) => slow_reads,
     };
     let most_ns = reads * LONGEST_READ_NS + (of_slow - of_fast).max(0.0) * LONGEST_LOOK_NS;
-    if gap.comparison.difference_ns().is_some_and(|gap| most_ns < Flip::NOTEWORTHY * gap.mid) {
+    let open = |text: String| Standing::Undecided(gap.at_reference(text));
+    // Dead entries of an index lie in the blocks of living ones, and each of them is looked at.
+    let may_hide = tables.as_ref().is_ok_and(|tables| tables.has_more_dead(gap));
+    if !may_hide && gap.comparison.difference_ns().is_some_and(|gap| most_ns < Flip::NOTEWORTHY * gap.mid) {
         return Err(Standing::RuledOut(gap.at_reference(blocks)));
     }
-    let open = |text: String| Standing::Undecided(gap.at_reference(text));
     let tables = tables?;
     let told = tables.told(gap);
     if !tables.is_bloated(gap) {
@@ -79,7 +81,11 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let suspected = |summary: String, remedy: String, further: Evidence| {
         // Blocks may be looked at for another reason, and come from a smaller memory.
         if of_slow < MORE_BLOCKS * of_fast || differing(gap, &MEMORY_FOR_BLOCKS).is_some() {
-            return Err(open(told.clone() + &how_to_allow_copies(gap)));
+            let text = format!("{told}{}", how_to_allow_copies(gap));
+            return Err(match may_hide {
+                true => Standing::Suspected(gap.at_reference(text)),
+                false => open(text),
+            });
         }
         let told = Told { summary, remedy, facts: facts.clone(), further: vec![further] };
         Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))

@@ -71,9 +71,17 @@ fn without_copies_more_blocks_of_larger_tables_make_a_suspicion_and_say_what_wou
 #[test]
 fn larger_tables_that_cost_nothing_are_acquitted() {
     // As many blocks for each transaction: whatever lies in the others.
-    let (_, ruled_out, _) =
-        world(holding(QUICK, 1_000_000, 0, FEW), holding(BUSY, 5_000_000, 300, FEW), 1, SELECT).explain();
+    let of = |dead| world(holding(QUICK, 1_000_000, 0, FEW), holding(BUSY, 5_000_000, dead, FEW), 1, SELECT);
+    let (_, ruled_out, _) = of(0).explain();
     assert!(ruled_out.contains(&"db.bloat".to_owned()), "{ruled_out:?}");
+    // Dead ones may lie in the same blocks: a MariaDB with an old transaction was 1.6 times as slow with 5 % more of them.
+    let (named, ruled_out, _) = of(300).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(!ruled_out.contains(&"db.bloat".to_owned()), "{ruled_out:?}");
+    let evidence = of(300).explanation().0.findings.remove(0).evidence;
+    let about: Vec<String> = evidence.iter().map(|line| format!("{:?}", line.about)).collect();
+    let is_suspected = |about: &String| about.contains("db.bloat") && about.contains("Suspected");
+    assert!(about.iter().any(is_suspected), "{about:?}");
     // More of them, and a copy without the dead rows is as slow.
     let (named, ruled_out, _) = allowed(bloated(BUSY)).explain();
     assert_eq!(named, ["unknown"]);
