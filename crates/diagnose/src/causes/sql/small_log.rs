@@ -66,7 +66,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     if written.as_ref().is_some_and(|written| !written.is_more(1.0)) {
         return Err(open(format!("{more}: as much, or hardly anything, as far as this run shows")));
     }
-    let summary = format!("{slow} has a small log, and writes more because of that: {more}.");
+    let summary = format!("{slow} has a small log, and writes more: {more}.");
     let name = match gap.text(gap.slow, "sql.server") {
         Some(server) if server.starts_with("PostgreSQL") => "max_wal_size",
         Some(server) if server.starts_with("MySQL") => "innodb_redo_log_capacity",
