@@ -205,7 +205,7 @@ fn a_server_cannot_skip_its_own_proof_nor_make_us_compute_for_ever() {
     assert_eq!(all(&mut begun(), &message(b'R', &0_i32.to_be_bytes())), Err(failure::BROKEN), "no proof was asked for");
     let mut wire = begun();
     let sent = String::from_utf8_lossy(wire.outgoing()).into_owned();
-    let nonce = sent.split("r=").nth(1).unwrap().to_owned();
+    let nonce = sent.split_once("r=").unwrap().1.to_owned();
     let first = format!("r={nonce}more,s=c2FsdA==,i=4000000000");
     assert_eq!(
         all(&mut wire, &message(b'R', &[&11_i32.to_be_bytes()[..], first.as_bytes()].concat())),
@@ -213,7 +213,7 @@ fn a_server_cannot_skip_its_own_proof_nor_make_us_compute_for_ever() {
     );
     let mut wire = begun();
     let sent = String::from_utf8_lossy(wire.outgoing()).into_owned();
-    let nonce = sent.split("r=").nth(1).unwrap().to_owned();
+    let nonce = sent.split_once("r=").unwrap().1.to_owned();
     let first = format!("r={nonce}more,s=c2FsdA==,i=4096");
     all(&mut wire, &message(b'R', &[&11_i32.to_be_bytes()[..], first.as_bytes()].concat())).unwrap();
     assert!(!String::from_utf8_lossy(wire.outgoing()).contains("hunter2"));
