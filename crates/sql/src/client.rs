@@ -166,7 +166,7 @@ impl Client {
         sql: &str,
         fill: &mut dyn FnMut(&mut Vec<u8>) -> Result<bool, SqlFailure>,
     ) -> Result<u64, SqlFailure> {
-        self.connection.wire().query(sql)?;
+        self.connection.wire().load(sql)?;
         let deadline_ns = monotonic_ns() + self.patience_ns;
         match self.wait(deadline_ns)? {
             Happened::WantsData => {}

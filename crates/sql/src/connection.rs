@@ -95,6 +95,7 @@ impl Server {
             session: server.session.clone(),
             database: server.database.clone(),
             tls: ask,
+            loads_tables: false,
             is_local,
             is_socket: matches!(server.place, Place::Unix(_)),
         };

@@ -1,11 +1,13 @@
 //! Makes the tables, and takes them away: `duel prepare` and `duel cleanup`.
 
 use crate::address::{self, Address, System};
+use crate::client::Client;
 use crate::database::{Database, sqlite_failure};
 use crate::failure;
 use crate::keys::Keys;
-use crate::kind::{self, Opened};
+use crate::kind;
 use crate::mix::append_digits;
+use crate::mysql::LOADED_NAME;
 use crate::sqlite::Store;
 use crate::tables::{self, Standing};
 use crate::wire::SqlFailure;
@@ -19,7 +21,7 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of a statement or transaction: what is lost at most when it is interrupted.
+/// Rows of a statement or transaction: what is lost at most when it is interrupted. COPY is PostgreSQL's, LOAD DATA is MySQL's.
 const COPY_ROWS: u64 = 50_000;
 const INSERT_ROWS: u64 = 1_000;
 const SQLITE_ROWS: u64 = 10_000;
@@ -234,14 +236,22 @@ pub(crate) fn memory(tables: u32, rows: u64, stop: &AtomicBool) -> Result<Store,
 }
 
 fn open(at: &Address) -> Result<Database, SqlFailure> {
-    if let Address::File(path) = at {
-        return Store::File(path.clone()).open(true).map(Database::File);
+    match at {
+        Address::File(path) => Store::File(path.clone()).open(true).map(Database::File),
+        Address::Memory => kind::open(at, CONNECT_NS, (0, 0), &AtomicBool::new(false)).map(|(database, _)| database),
+        Address::Server(address) => {
+            let mut server = kind::find(address)?;
+            server.login.loads_tables = true;
+            let (mut client, _) = Client::connect(&server, CONNECT_NS)?;
+            client.be_patient(STATEMENT_NS);
+            Ok(Database::Server(Box::new(client), server.system))
+        }
     }
-    let (mut database, opened) = kind::open(at, CONNECT_NS, (0, 0), &AtomicBool::new(false))?;
-    if let (Database::Server(client, _), Opened::Server { .. }) = (&mut database, opened) {
-        client.be_patient(STATEMENT_NS);
-    }
-    Ok(database)
+}
+
+/// Loads rows that we send. The data is called so in the statement; no file of this machine is read.
+fn load(table: &str) -> String {
+    format!("LOAD DATA LOCAL INFILE '{LOADED_NAME}' INTO TABLE {table} CHARACTER SET utf8mb4 (id, k, c, pad)")
 }
 
 /// Where the making of a table begins.
@@ -314,9 +324,11 @@ fn make(
     };
     let mut writer = Writer { rng: Pcg64Mcg::seed_from_u64(u64::from(table) << 32 | first), rows, text: String::new() };
     let mut next = first;
+    let mut loads = database.system() == System::Mysql;
     while next <= rows {
         let most = match database.system() {
             System::Postgres => COPY_ROWS,
+            System::Mysql if loads => COPY_ROWS,
             System::Mysql => INSERT_ROWS,
             System::Sqlite => SQLITE_ROWS,
         };
@@ -330,6 +342,31 @@ fn make(
                     next = until + 1;
                     Ok(next <= end)
                 })?;
+            }
+            Database::Server(client, _) if loads => {
+                let rows_asked = end + 1 - next;
+                let mut at = next;
+                let done = client.load(&load(&t), &mut |out| {
+                    let until = end.min(at + CHUNK_ROWS - 1);
+                    (at..=until).for_each(|id| writer.tabbed(id, out));
+                    progress.rows.fetch_add(until + 1 - at, Ordering::Relaxed);
+                    at = until + 1;
+                    Ok(at <= end)
+                });
+                match done {
+                    // Of data that a client sends the server leaves out rows that it cannot take, and is content.
+                    Ok(taken) if taken != rows_asked => {
+                        let text = format!("it took {taken} of {rows_asked} rows that were loaded into {t}");
+                        return Err(SqlFailure::new(failure::WRONG, text));
+                    }
+                    Ok(_) => {}
+                    // It takes no data of clients (`local_infile`), or a proxy in between does not.
+                    Err(why) if at == next && why.kind == failure::ERROR => {
+                        loads = false;
+                        continue;
+                    }
+                    Err(why) => return Err(why),
+                }
             }
             Database::Server(client, _) => {
                 client.run(writer.insert(&t, next, end))?;

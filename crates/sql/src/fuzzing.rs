@@ -43,6 +43,7 @@ fn conversation(data: &[u8], new: &dyn Fn() -> Box<dyn Wire>) {
         tls,
         is_local: choice & 4 != 0,
         is_socket: choice & 8 != 0,
+        loads_tables: choice & 16 != 0,
     };
     let whole = told(&mut *new(), &login, wants_rows, [bytes].into_iter());
     let pieces = told(&mut *new(), &login, wants_rows, bytes.chunks(usize::from(cut % 32) + 1));
@@ -85,6 +86,7 @@ fn go_on(wire: &mut dyn Wire, happened: &Happened, wants_rows: bool, turn: usize
             wire.prepare(3, "SELECT c FROM t WHERE id=$1 AND c=$2")
         }
         Happened::Prepared => wire.execute(3, &[Value::Int(turn as i64), Value::Text("x".into())]),
+        Happened::Done { .. } | Happened::Refused(_) if turn.is_multiple_of(3) => wire.load("LOAD DATA"),
         Happened::Done { .. } | Happened::Refused(_) if turn.is_multiple_of(2) => wire.query("SELECT 1"),
         Happened::Done { .. } | Happened::Refused(_) => wire.prepare(4, "SELECT 1"),
         Happened::WantsData => wire.data(Some(b"1\t2\n")).and_then(|()| wire.data(None)),

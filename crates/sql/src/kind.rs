@@ -516,10 +516,15 @@ pub(crate) fn open(
 
 /// Connects to a server; the address that answered is the one that load goes to.
 pub(crate) fn connect(server: &ServerAddress, patience_ns: Nanos) -> Result<(Client, Arc<Server>, End), SqlFailure> {
-    let server = Server::find(server).map_err(|error| SqlFailure::new(crate::failure::REFUSED, error.0))?;
+    let server = find(server)?;
     let (mut client, end) = Client::connect(&server, patience_ns)?;
     client.be_patient(QUESTION_NS);
     Ok((client, Arc::new(server), end))
+}
+
+/// Looks a server up.
+pub(crate) fn find(server: &ServerAddress) -> Result<Server, SqlFailure> {
+    Server::find(server).map_err(|error| SqlFailure::new(crate::failure::REFUSED, error.0))
 }
 
 /// A failure with the target's system, safe to show.

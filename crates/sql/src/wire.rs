@@ -42,6 +42,12 @@ pub(crate) trait Wire {
     /// Executes a text without parameters (BEGIN, COMMIT, SET, DDL, literals).
     fn query(&mut self, sql: &str) -> Result<(), SqlFailure>;
 
+    /// Executes a text that begins a bulk load. Where [`Login::loads_tables`] was not said, and for any other text, a server that
+    /// asks for data breaks the protocol.
+    fn load(&mut self, sql: &str) -> Result<(), SqlFailure> {
+        self.query(sql)
+    }
+
     /// From the next statement on, rows are told one by one ([`Happened::Row`]), or only counted, which is what load does.
     fn want_rows(&mut self, wanted: bool);
 
@@ -50,11 +56,8 @@ pub(crate) trait Wire {
     fn row(&self) -> &[Option<String>];
 
     /// Goes on with the data of a bulk load that [`Happened::WantsData`] asked for; `None` ends it, and [`Happened::Done`] or
-    /// [`Happened::Refused`] follows. A protocol that never asks has nothing to do here.
-    fn data(&mut self, bytes: Option<&[u8]>) -> Result<(), SqlFailure> {
-        let _ = bytes;
-        Ok(())
-    }
+    /// [`Happened::Refused`] follows.
+    fn data(&mut self, bytes: Option<&[u8]>) -> Result<(), SqlFailure>;
 
     /// Whether a transaction is open, as the server has said last.
     fn is_in_transaction(&self) -> bool;
@@ -134,6 +137,8 @@ pub(crate) struct Login {
     pub(crate) database: String,
     /// Whether TLS is asked for.
     pub(crate) tls: AskTls,
+    /// Whether bulk loads may follow. MySQL's servers hear of it, since data of a client's machine is something to be asked for.
+    pub(crate) loads_tables: bool,
     /// Whether bytes go through a Unix socket, or through TLS later, where a password in clear text is nobody else's to read.
     pub(crate) is_local: bool,
     /// Whether the server sees a Unix socket. MySQL takes a password in clear text there, and not by TCP to its own machine.

@@ -3,7 +3,7 @@
 use super::handshake::capability;
 use super::packets::{ERROR_MARK, Fields, Head, LARGEST_PAYLOAD, broken};
 use super::rows::{self, Column, MOST_COLUMNS};
-use super::{MySql, Stage, errors, statements};
+use super::{LOADED_NAME, MySql, Stage, errors, statements};
 use crate::wire::{self, Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, SqlFailure};
 use std::ops::Range;
 
@@ -27,12 +27,19 @@ pub(super) struct Answer {
     columns: u16,
     rows: u64,
     first_row_told: bool,
+    /// The server may ask for the data of a bulk load.
+    offers_data: bool,
 }
 
 impl Answer {
     /// One of which nothing has come yet.
     pub(super) fn awaited(statement: Option<u16>, keeps_rows: bool) -> Self {
         Self { statement, keeps_rows, ..Self::default() }
+    }
+
+    /// It begins a bulk load.
+    pub(super) fn offer_data(&mut self) {
+        self.offers_data = true;
     }
 }
 
@@ -125,6 +132,11 @@ impl MySql {
             OK_MARK => {
                 let end = read_end(fields)?;
                 return Ok(Some(self.done(end)));
+            }
+            // Once, and under the name that our own statement has given: what follows is no file.
+            FILE_MARK if fields.0[1..] == *LOADED_NAME.as_bytes() && std::mem::take(&mut self.answer.offers_data) => {
+                self.stage = Stage::Data;
+                return Ok(Some(Happened::WantsData));
             }
             FILE_MARK => {
                 // An empty message says that there is no such file.

@@ -16,6 +16,8 @@ pub(super) mod capability {
     pub(in super::super) const LONG_FLAG: u64 = 1 << 2;
     /// The answer names a database.
     pub(in super::super) const CONNECT_WITH_DB: u64 = 1 << 3;
+    /// The client can be asked for the data of a bulk load.
+    pub(in super::super) const LOCAL_FILES: u64 = 1 << 7;
     /// The protocol since MySQL 4.1.
     pub(in super::super) const PROTOCOL_41: u64 = 1 << 9;
     /// TLS.
@@ -38,7 +40,7 @@ pub(super) mod capability {
 use capability::*;
 
 /// What we want where the server has it. Results behind results, statements behind statements, files of ours and compression are left
-/// out: a server may then send none.
+/// out: a server may then send none. Only who fills tables can be asked for their data.
 const WANTED: u64 = MYSQL
     | FOUND_ROWS
     | LONG_FLAG
@@ -116,6 +118,9 @@ impl Greeting {
         }
         if !login.database.is_empty() {
             agreed |= CONNECT_WITH_DB;
+        }
+        if login.loads_tables {
+            agreed |= self.capabilities & LOCAL_FILES;
         }
         match login.tls {
             AskTls::Never => {}

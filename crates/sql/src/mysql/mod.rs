@@ -6,7 +6,7 @@
 //!
 //! What a server can make this side keep is bounded by [`LONGEST_ROW_BYTES`](crate::wire::LONGEST_ROW_BYTES) and
 //! [`LONGEST_MESSAGE_BYTES`], beside the bytes of one [`Wire::receive`]. A server that asks for a file of this machine never
-//! gets one.
+//! gets one: all that LOAD DATA LOCAL sends is rows that were made here, under a name that is no file's.
 
 mod answers;
 mod auth;
@@ -35,6 +35,11 @@ const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const CLOSE_STATEMENT: u8 = 0x19;
+/// What a bulk load calls its data, where a client of files would name one.
+pub(crate) const LOADED_NAME: &str = "rows of duel";
+/// Data of a bulk load in one message: less than what a message of one packet can hold, and than what servers take in one
+/// (`max_allowed_packet`, of which 1 MiB was the default once).
+const MOST_DATA_BYTES: usize = 1 << 19;
 
 /// A connection to a MySQL or MariaDB server.
 #[derive(Default)]
@@ -84,6 +89,8 @@ enum Stage {
     Columns(Described, u16),
     /// The first message of an answer.
     Answer,
+    /// Nothing: we send the data of a bulk load.
+    Data,
     /// Rows, and their end.
     Rows,
     /// Nothing any more.
@@ -150,6 +157,29 @@ impl Wire for MySql {
         self.begin(None)?;
         self.command(QUERY, sql.as_bytes());
         self.stage = Stage::Answer;
+        Ok(())
+    }
+
+    fn load(&mut self, sql: &str) -> Result<(), SqlFailure> {
+        self.query(sql)?;
+        self.answer.offer_data();
+        Ok(())
+    }
+
+    fn data(&mut self, bytes: Option<&[u8]>) -> Result<(), SqlFailure> {
+        match &self.stage {
+            Stage::Data => {}
+            Stage::Over(failure) => return Err(failure.clone()),
+            _ => return Err(broken("data was sent that nobody waits for")),
+        }
+        match bytes {
+            // An empty message would end the load.
+            Some(bytes) => bytes.chunks(MOST_DATA_BYTES).for_each(|part| self.answer_with(|out| out.extend(part))),
+            None => {
+                self.answer_with(|_| {});
+                self.stage = Stage::Answer;
+            }
+        }
         Ok(())
     }
 
@@ -232,6 +262,7 @@ impl MySql {
                 Stage::Prepared(number) => self.prepared(number, head, place)?,
                 Stage::Columns(of, left) => self.described(of, left, head, place)?,
                 Stage::Answer => self.answered(head, place)?,
+                Stage::Data => return Err(broken("the server speaks before the data has come to its end")),
                 Stage::Rows | Stage::Tls(..) | Stage::Over(_) => None,
             };
             match happened {

@@ -12,6 +12,7 @@ fn login() -> Login {
         password: Some("hunter2".into()),
         database: "db".into(),
         tls: AskTls::Never,
+        loads_tables: false,
         is_socket: false,
         is_local: true,
     }

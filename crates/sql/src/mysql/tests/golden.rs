@@ -94,6 +94,30 @@ fn a_statement_is_prepared_and_executed() {
 }
 
 #[test]
+fn rows_of_a_bulk_load_are_sent_in_messages_of_one_packet_and_an_empty_one_ends_them() {
+    let mut wire = logged_in(NEW);
+    wire.load("LOAD DATA LOCAL INFILE 'rows of duel' INTO TABLE t").unwrap();
+    assert_eq!(wire.outgoing()[..9], hex("33 00 00 00 03 4c 4f 41 44"));
+    assert_eq!(all(&mut wire, &packet(1, b"\xfbrows of duel")), Ok(vec![Happened::WantsData]));
+    wire.outgoing().clear();
+    // No data is no end.
+    wire.data(Some(b"")).unwrap();
+    assert!(wire.outgoing().is_empty());
+    wire.data(Some(b"1\t2\n")).unwrap();
+    assert_eq!(*wire.outgoing(), hex("04 00 00 02 31 09 32 0a"));
+    wire.outgoing().clear();
+    let large = vec![b'x'; (1 << 19) + 3];
+    wire.data(Some(&large)).unwrap();
+    assert_eq!(wire.outgoing()[..5], hex("00 00 08 03 78"));
+    assert_eq!(wire.outgoing()[4 + (1 << 19)..], hex("03 00 00 04 78 78 78"));
+    wire.outgoing().clear();
+    wire.data(None).unwrap();
+    assert_eq!(*wire.outgoing(), hex("00 00 00 05"));
+    let done = all(&mut wire, &packet(6, &[0, 3, 0, 2, 0, 0, 0]));
+    assert_eq!(done, Ok(vec![Happened::Done { rows: 0, affected: 3 }]));
+}
+
+#[test]
 fn preparing_another_statement_by_the_same_number_closes_the_first() {
     let mut wire = prepared(NEW, 0xFE);
     wire.prepare(3, "DO 1").unwrap();

@@ -1,7 +1,7 @@
 //! Servers that lie: each is met by a failure that says so, at once and with nothing given away.
 
 use super::*;
-use crate::failure::{BROKEN, LOGIN, LOST, TLS};
+use crate::failure::{BROKEN, ERROR, LOGIN, LOST, TLS};
 use crate::wire::{LONGEST_ROW_BYTES, Value};
 use duel_model::FailureKind;
 
@@ -45,6 +45,53 @@ fn a_server_that_asks_for_a_file_gets_none() {
         fails(all(&mut wire, &packet(1, b"\xfb/etc/passwd")), BROKEN, "asks for a file");
         assert_eq!(*wire.outgoing(), [0, 0, 0, 2]);
         assert!(wire.query("SELECT 1").is_err(), "nothing goes on");
+    }
+}
+
+#[test]
+fn a_server_gets_the_rows_of_a_bulk_load_once_and_under_their_own_name() {
+    let asked = packet(1, b"\xfbrows of duel");
+    for file in [&packet(1, b"\xfb/etc/passwd"), &packet(1, b"\xfb"), &packet(1, b"\xfbrows of duel\0")] {
+        let mut wire = logged_in(NEW);
+        wire.load("LOAD DATA LOCAL INFILE 'rows of duel' INTO TABLE t").unwrap();
+        fails(all(&mut wire, file), BROKEN, "asks for a file");
+    }
+    let mut wire = logged_in(NEW);
+    wire.query("LOAD DATA LOCAL INFILE 'rows of duel' INTO TABLE t").unwrap();
+    fails(all(&mut wire, &asked), BROKEN, "asks for a file");
+    // The offer ends with its statement, and with the first time that it is taken.
+    let mut wire = logged_in(NEW);
+    wire.load("LOAD DATA").unwrap();
+    let disabled = packet(1, b"\xff\x6c\x0f#42000Loading local data is disabled");
+    let happened = all(&mut wire, &disabled).unwrap();
+    assert!(matches!(&happened[..], [Happened::Refused(why)] if why.kind == ERROR), "{happened:?}");
+    wire.query("SELECT 1").unwrap();
+    fails(all(&mut wire, &asked), BROKEN, "asks for a file");
+    let loading = || {
+        let mut wire = logged_in(NEW);
+        wire.load("LOAD DATA").unwrap();
+        assert_eq!(all(&mut wire, &asked), Ok(vec![Happened::WantsData]));
+        wire
+    };
+    let mut wire = loading();
+    wire.data(None).unwrap();
+    fails(all(&mut wire, &packet(3, b"\xfbrows of duel")), BROKEN, "asks for a file");
+    let mut wire = loading();
+    assert!(wire.query("SELECT 1").is_err(), "the data has no end yet");
+    fails(all(&mut wire, &packet(2, OK)), BROKEN, "before the data has come to its end");
+    assert!(wire.data(Some(b"1")).is_err(), "nothing goes on");
+    assert!(logged_in(NEW).data(Some(b"1")).is_err(), "nobody waits for it");
+}
+
+#[test]
+fn only_who_fills_tables_can_be_asked_for_data() {
+    const LOCAL_FILES: u8 = 1 << 7;
+    for (loads_tables, server, told) in
+        [(false, NEW | 1 << 7, 0), (true, NEW | 1 << 7, LOCAL_FILES), (true, NEW & !(1 << 7), 0)]
+    {
+        let (mut wire, _) =
+            greeted(&Login { loads_tables, ..login() }, &packet(0, &greeting(server, "mysql_native_password")));
+        assert_eq!(wire.outgoing()[4] & LOCAL_FILES, told, "{loads_tables} {server:x}");
     }
 }
 

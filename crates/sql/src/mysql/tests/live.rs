@@ -23,6 +23,54 @@ fn value(client: &mut Client, sql: &str) -> String {
     rows[0][0].clone().unwrap()
 }
 
+/// How often the server has executed such statements.
+fn executed(client: &mut Client, command: &str) -> u64 {
+    let (rows, ..) = {
+        client.wire.want_rows(true);
+        let answer = client.query(&format!("SHOW GLOBAL STATUS LIKE 'Com_{command}'")).unwrap();
+        client.wire.want_rows(false);
+        answer
+    };
+    rows[0][1].as_deref().unwrap().parse().unwrap()
+}
+
+#[test]
+fn tables_are_filled_by_bulk_loads_and_by_inserts_where_the_server_takes_no_data_of_clients() {
+    let Some(server) = server() else { return };
+    let mut client = server.connect();
+    client.query("CREATE DATABASE bulk_loads").unwrap();
+    let address = server.address("bulk_loads", "");
+    let rows_of = |client: &mut Client, table: u32| {
+        value(
+            client,
+            &format!(
+                "SELECT CONCAT_WS(' ', COUNT(*), MIN(id), MAX(id), MIN(LENGTH(c)), MAX(LENGTH(c)), MIN(LENGTH(pad)), \
+                 MAX(LENGTH(pad)), MIN(k) > 0, MAX(k) <= 120000) FROM bulk_loads.sbtest{table}"
+            ),
+        )
+    };
+    let whole = "120000 1 120000 119 119 59 59 1 1";
+    // Of three statements and hundreds of messages.
+    let loads = executed(&mut client, "load");
+    assert_eq!(live::fill(&address, 1, 120_000, Existing::default()).unwrap().rows, 120_000);
+    assert_eq!(rows_of(&mut client, 1), whole);
+    assert!(executed(&mut client, "load") >= loads + 3);
+    client.query("SET GLOBAL local_infile = OFF").unwrap();
+    let inserts = executed(&mut client, "insert");
+    let filled = live::fill(&address, 2, 120_000, Existing::default());
+    client.query("SET GLOBAL local_infile = ON").unwrap();
+    assert_eq!(filled.unwrap().rows, 120_000);
+    assert_eq!(rows_of(&mut client, 2), whole);
+    assert!(executed(&mut client, "insert") >= inserts + 120);
+    // Of data from a client, a server leaves out what it cannot take, and is content.
+    live::fill(&address, 3, 120_000, Existing::default()).unwrap();
+    client.query("DELETE FROM bulk_loads.sbtest3 WHERE id > 1").unwrap();
+    client.query("ALTER TABLE bulk_loads.sbtest3 ADD UNIQUE only_once (k)").unwrap();
+    let go_on = Existing { go_on: true, anew: false };
+    let said = live::fill(&address, 3, 120_000, go_on).unwrap_err().to_string();
+    assert!(said.contains(" of 50000 rows that were loaded into sbtest3"), "{said}");
+}
+
 /// A table of a hundred rows.
 fn table(client: &mut Client, name: &str) {
     client

@@ -26,6 +26,7 @@ fn login() -> Login {
         password: Some("secret".into()),
         database: "db".into(),
         tls: AskTls::Never,
+        loads_tables: false,
         is_local: false,
         is_socket: false,
     }
