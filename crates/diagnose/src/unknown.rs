@@ -8,7 +8,7 @@ use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANG
 use duel_model::web::phase;
 use duel_model::{
     AboutCause, Confidence, Evidence, Finding, Leads, Phase, Probe, Stands, TargetObservation, capitalized,
-    format_bytes, format_duration_ns, format_figure, web,
+    format_bytes, format_duration_ns, format_figure, sanitize_line, shell_word, web,
 };
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
@@ -108,6 +108,23 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
         evidence,
         remedy: remedy(gap, place.remedy, &leads),
         leads,
+    }
+}
+
+/// How the ways to both machines are compared without their servers; empty where a machine is not known, or is this one.
+fn way_alone(gap: &Gap<'_>) -> String {
+    let end = |side: usize| {
+        let target = gap.case.plan.targets.get(side)?;
+        let machine = target.machine().filter(|machine| !machine.is_empty() && !target.is_on_loopback())?;
+        let host = if machine.contains(':') { format!("[{machine}]") } else { machine.to_owned() };
+        Some(shell_word(&format!("{}=tcp://{}", target.name, sanitize_line(&host))))
+    };
+    let (first, second) = (gap.slow.min(gap.fast), gap.slow.max(gap.fast));
+    match (end(first), end(second)) {
+        (Some(a), Some(b)) => {
+            format!(" The ways without the servers: `duel net serve` on both machines, then `duel {a} {b} --why` here.")
+        }
+        _ => String::new(),
     }
 }
 
@@ -264,19 +281,23 @@ impl Place {
         self.remedy.get_or_insert(match *first {
             other if !is_web => format!("Look at what {slow} does in the phase '{}'.", other.name),
             phase::DNS => format!("Look up {slow}'s name by hand (`dig`): which name server is slow?"),
-            phase::CONNECT => format!("Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`)."),
+            phase::CONNECT => format!(
+                "Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`).{}",
+                way_alone(gap)
+            ),
             phase::TLS => format!(
                 "Look at {slow}'s handshake: `openssl s_client -connect HOST:PORT` tells version, group, chain and \
                  resumption; `openssl speed rsa ecdsa ecdh` on its host tells what they cost."
             ),
-            phase::SEND => format!("Look at the way to {slow}: requests are taken in slowly."),
+            phase::SEND => format!("Look at the way to {slow}: requests are taken in slowly.{}", way_alone(gap)),
             phase::WAIT => format!(
                 "Look at what {slow} does before it answers: log the time per request, watch its CPU and disk, look for \
                  a proxy in between, and for the round trip."
             ),
             phase::RECEIVE => format!(
                 "Look at what {slow} does per byte: CPU use during a download, `openssl speed`, limits on rate, socket \
-                 buffers, losses (`ss -ti`), small TLS records."
+                 buffers, losses (`ss -ti`), small TLS records.{}",
+                way_alone(gap)
             ),
             other => format!("Look at what {slow} does in the phase '{}'.", other.name),
         });

@@ -397,10 +397,18 @@ fn unknown_tells_where_the_gap_sits() {
     {
         assert!(delay.contains(part), "{part}: {delay}");
     }
-    let cap = said(&explain(Server { cap: Some(20e6), ..good() }, 2.86e6));
+    let capped = explain(Server { cap: Some(20e6), ..good() }, 2.86e6);
+    let cap = said(&capped);
     for part in ["in receive", "grows with the size", "not tls.aes-unused: with ChaCha20 forced: B"] {
         assert!(cap.contains(part), "{part}: {cap}");
     }
+    let way = "`duel net serve` on both machines, then `duel A=tcp://a.example B=tcp://b.example --why` here.";
+    let remedy = |explanation: &Explanation| explanation.findings.last().unwrap().remedy.clone();
+    assert!(remedy(&capped).contains(way), "{}", remedy(&capped));
+    let mut here = World { body: 2.86e6, ..world(&[good(), Server { cap: Some(20e6), ..good() }]) };
+    here.plan.targets[1].address = "https://127.0.0.1/f".to_owned();
+    assert!(!remedy(&here.explain()).contains("net serve"), "there is no way to this machine");
+    assert!(!remedy(&explain(Server { delay: 10e6, ..good() }, 200e3)).contains("net serve"), "a server that thinks");
     let cores = said(&explain(Server { cores: 1.0, ..good() }, 2.86e6));
     assert!(cores.contains("one of concurrency"), "{cores}");
 }
