@@ -279,6 +279,12 @@ impl Lab {
         // What machines do in a run-up would be theirs for ops that are in no figure.
         let run_up_ns = if probe.reads_hosts { 0 } else { streams::run_up_ns(trip_ns, shortest_ns) };
         let shortest_ns = if run_up_ns > 0 { shortest_ns.max(TRIPS_OF_PROBE_SLOT * trip_ns) } else { shortest_ns };
+        // Behind the trials, which are long where there are run-ups, each slot has one, and waits for its last op.
+        let affordable_ns = match run_up_ns {
+            0 => affordable_ns,
+            run_up_ns => (once_ns.saturating_sub(bench.load_ns()) / (PAIRS_WANTED * bench.targets() as u64))
+                .saturating_sub(run_up_ns + slowest_op_ns as Nanos),
+        };
         let by_whole = site.known.by_whole();
         let (turns, slot_ns) = match site.rhythm {
             // Pauses that go on while another target has its turn count by the length of turns.
@@ -291,7 +297,6 @@ impl Lab {
                 (rhythm.turns, rhythm.turn_ns * Nanos::from(rhythm.turns))
             }
             _ => {
-                let affordable_ns = affordable_ns.saturating_sub(run_up_ns);
                 let trials = seen.slots.iter().map(|slot| (slot.target, &slot.tally.service));
                 let op_ns = slowest_op_ns as Nanos + bench.think_ns();
                 let ops = site.ops_per_turn(plan, probe);
