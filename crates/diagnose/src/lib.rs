@@ -37,4 +37,4 @@ pub use cause::CauseEntry;
 pub use causes::{catalogue, catalogue_of, unproven};
 pub use engine::{next, next_naming};
 pub use evidence::below::as_below;
-pub use probes::LONGER;
+pub use probes::{LONGER, TRIPS_OF_PROBE_SLOT};

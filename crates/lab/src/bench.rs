@@ -72,6 +72,8 @@ pub(crate) struct SlotSpec {
     /// Which of its slot's turns it is, counted from 0, and how many there are.
     pub(crate) turn: (u32, u32),
     pub(crate) duration_ns: Option<Nanos>,
+    /// For how long there is load before its time begins.
+    pub(crate) run_up_ns: Nanos,
     pub(crate) ops: Option<u64>,
     /// After its time, how long the slot waits for what is in flight.
     pub(crate) grace_ns: Nanos,
@@ -83,7 +85,18 @@ impl SlotSpec {
     /// A slot of a set time, with ops as the plan offers them.
     pub(crate) fn timed(target: usize, role: SlotRole, duration_ns: Nanos, grace_ns: Nanos) -> Self {
         let duration_ns = Some(duration_ns);
-        Self { target, role, block: 0, repeat: 0, turn: (0, 1), duration_ns, ops: None, grace_ns, back_to_back: false }
+        Self {
+            target,
+            role,
+            block: 0,
+            repeat: 0,
+            turn: (0, 1),
+            duration_ns,
+            run_up_ns: 0,
+            ops: None,
+            grace_ns,
+            back_to_back: false,
+        }
     }
 
     /// One op on each lane: new connections carry a request before anything is measured. The number of ops ends it; the time does
@@ -96,6 +109,11 @@ impl SlotSpec {
     /// The same in this place of a block.
     pub(crate) fn at(self, block: u32, repeat: u32) -> Self {
         Self { block, repeat, ..self }
+    }
+
+    /// The same behind so much load that is not measured.
+    pub(crate) fn behind(self, run_up_ns: Nanos) -> Self {
+        Self { run_up_ns, ..self }
     }
 
     /// One of its slot's turns: which, counted from 0, of how many.
@@ -321,6 +339,7 @@ impl Bench {
         let order = SlotOrder {
             kind: if spec.back_to_back { LoopKind::Closed { think_ns: 0 } } else { self.load.kind },
             duration_ns: spec.duration_ns,
+            run_up_ns: spec.run_up_ns,
             ops: spec.ops,
             connect_timeout_ns: self.load.connect_timeout_ns,
             op_timeout_ns: self.load.op_timeout_ns,
@@ -345,10 +364,11 @@ impl Bench {
             records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
             let now_ns = monotonic_ns();
             let since_ns = now_ns.saturating_sub(began_ns);
+            let measured_ns = since_ns.saturating_sub(spec.run_up_ns);
             *looked_ns = now_ns;
             let slot = SlotView {
                 began_ns,
-                load_ns: planned_ns.map_or(since_ns, |planned_ns| planned_ns.min(since_ns)),
+                load_ns: planned_ns.map_or(measured_ns, |planned_ns| planned_ns.min(measured_ns)),
                 live,
             };
             let mut targets: Vec<TargetView> = views.iter().map(TargetView::shown).collect();
@@ -407,9 +427,7 @@ impl Bench {
             self.taken.0 += worker.taken_ns;
             self.taken.1 += worker.wall_ns;
         }
-        // Not all the time that is waited for stragglers is the slot's, but all of it is the user's.
-        let waited_ns = slot.audit.workers.iter().map(|worker| worker.wall_ns).max();
-        self.load_ns += slot.elapsed_ns.max(waited_ns.unwrap_or(0));
+        self.load_ns += slot.under_load_ns();
         self.views[slot.target].add(&slot);
         self.look(slot.target, watcher);
         Ok((slot, record.interrupted))

@@ -12,6 +12,10 @@ use duel_stats::{Held, SlotFigure, Stop, Wanted, WholeGap};
 pub(crate) struct BlockSchedule {
     pub(crate) role: SlotRole,
     pub(crate) slot_ns: Nanos,
+    /// For how long each slot is under load before its time begins.
+    pub(crate) run_up_ns: Nanos,
+    /// For how long new connections are under load before the first slot; 0: until each has carried a request.
+    pub(crate) settle_ns: Nanos,
     /// In how many turns each slot is run, between those of the other targets; at least 1.
     pub(crate) turns: u32,
     pub(crate) grace_ns: Nanos,
@@ -136,6 +140,7 @@ impl Block<'_> {
             for &target in &order {
                 let spec = SlotSpec::timed(target, schedule.role.clone(), turn_ns, schedule.grace_ns);
                 let spec = spec.at(self.block, round / schedule.turns).turn(round % schedule.turns, schedule.turns);
+                let spec = spec.behind(schedule.run_up_ns);
                 around.before(target);
                 let (turn, _) = bench.turn(spec, watcher)?;
                 around.after(&turn);
@@ -158,6 +163,10 @@ impl Block<'_> {
     fn renew(&mut self, bench: &mut Bench, order: &[usize], watcher: &mut dyn Watcher) -> Result<bool, LabError> {
         for &target in order {
             let Some(spec) = settling(bench, target, self.block, self.schedule.grace_ns)? else { continue };
+            let spec = match self.schedule.settle_ns {
+                0 => spec,
+                ns => SlotSpec::timed(target, SlotRole::Warmup, ns, self.schedule.grace_ns).at(self.block, 0),
+            };
             let (turn, _) = bench.turn(spec, watcher)?;
             if bench.is_stopped() || !self.add(turn) {
                 return Ok(false);

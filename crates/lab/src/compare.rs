@@ -6,6 +6,7 @@ use crate::hosts::Hosts;
 use crate::pulse::Pulses;
 use crate::restart::Restarts;
 use crate::rounds::{self, FirstStart};
+use crate::streams::{self, StreamSlots};
 use crate::turns::{OPS_PER_TURN, slot_in_turns_ns, turns_of};
 use crate::waiting;
 use crate::watch::Watcher;
@@ -82,13 +83,27 @@ pub(crate) fn run(
             None | Some(1) => (1, slot_ns),
             Some(turns) => (turns, in_turns_ns),
         };
-    let renews = leaves_pairs_to_renew(slot_ns, typical_op_ns, left_ns, plan);
+    let trip_ns = streams::trip_seen_ns(plan, &run.slots);
+    let streams = StreamSlots::of(trip_ns, slot_ns, plan.compare.slot_ns.is_some(), left_ns, plan);
+    let StreamSlots { slot_ns, run_up_ns, .. } = streams;
+    if let Some(label) = streams.label() {
+        watcher.label(&label);
+    }
+    run.doubts.extend(streams.doubt());
+    let settle_ns = streams::settle_ns(trip_ns, run_up_ns);
+    let renews = if run_up_ns > 0 {
+        leaves_pairs_to_renew(run_up_ns + slot_ns, typical_op_ns, settle_ns, streams::in_blocks_ns(left_ns), plan)
+    } else {
+        leaves_pairs_to_renew(slot_ns, typical_op_ns, 0, left_ns, plan)
+    };
     if !renews && bench.keeps_lanes() {
         run.doubts.push(kept_lanes(plan));
     }
     let schedule = BlockSchedule {
         role: SlotRole::Measured,
         slot_ns,
+        run_up_ns,
+        settle_ns,
         turns,
         grace_ns: bench.grace_ns(typical_op_ns, left_ns / (PAIRS_WANTED * bench.targets() as u64)),
         end_load_ns: plan.compare.max_load_ns,
@@ -126,11 +141,11 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
 }
 
 /// Whether there are pairs enough for a verdict where each block has connections of its own. These carry one op each before anything is
-/// measured, of all targets one after the other, and a slot takes up to an op longer than it is meant to.
-fn leaves_pairs_to_renew(slot_ns: Nanos, op_ns: Nanos, left_ns: Nanos, plan: &Plan) -> bool {
+/// measured, or are under load for `settle_ns`, of all targets one after the other, and a slot takes up to an op longer than it is meant to.
+fn leaves_pairs_to_renew(slot_ns: Nanos, op_ns: Nanos, settle_ns: Nanos, left_ns: Nanos, plan: &Plan) -> bool {
     // Where one op is under way at a time, new lanes have theirs one after the other.
     let first_ops_ns = u64::from(plan.lanes() / plan.ops_at_a_time()) * op_ns;
-    let block_ns = plan.targets.len() as u64 * (first_ops_ns + 2 * (slot_ns + op_ns));
+    let block_ns = plan.targets.len() as u64 * (first_ops_ns.max(settle_ns) + 2 * (slot_ns + op_ns));
     2 * (left_ns / block_ns.max(1)) >= u64::from(plan.compare.min_pairs)
 }
 
@@ -293,11 +308,14 @@ mod tests {
             factors: vec![],
         };
         let ms = MILLISECOND_NS;
-        assert!(leaves_pairs_to_renew(150 * ms, ms, 26_000 * ms, &plan));
+        assert!(leaves_pairs_to_renew(150 * ms, ms, 0, 26_000 * ms, &plan));
         // 3 blocks of 2 * (0.4 + 2 * 1.5) s, and one of 2 * (1.9 + 2 * 3) s.
-        assert!(leaves_pairs_to_renew(1_100 * ms, 400 * ms, 26_000 * ms, &plan));
-        assert!(!leaves_pairs_to_renew(1_100 * ms, 1_900 * ms, 26_000 * ms, &plan));
-        assert!(leaves_pairs_to_renew(2_000 * ms, 1_900 * ms, 60_000 * ms, &plan), "a longer run does");
+        assert!(leaves_pairs_to_renew(1_100 * ms, 400 * ms, 0, 26_000 * ms, &plan));
+        assert!(!leaves_pairs_to_renew(1_100 * ms, 1_900 * ms, 0, 26_000 * ms, &plan));
+        assert!(leaves_pairs_to_renew(2_000 * ms, 1_900 * ms, 0, 60_000 * ms, &plan), "a longer run does");
+        // New streams over 20 ms: three blocks of 2 * (0.8 + 2 * 0.6) s.
+        assert!(leaves_pairs_to_renew(600 * ms, ms, 800 * ms, 13_000 * ms, &plan));
+        assert!(!leaves_pairs_to_renew(600 * ms, ms, 800 * ms, 11_000 * ms, &plan));
     }
 
     #[test]

@@ -6,11 +6,12 @@ use crate::blocks::{Around, BlockSchedule, Next, Unread, blocks};
 use crate::held::{self, Known};
 use crate::hosts::Hosts;
 use crate::route::Route;
+use crate::streams;
 use crate::turns::{OPS_PER_TURN, OPS_PER_TURN_ALONE, slot_in_turns_ns, turns_of};
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::{Searching, Watcher};
 use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
-use duel_diagnose::{Case, Step};
+use duel_diagnose::{Case, Step, TRIPS_OF_PROBE_SLOT};
 use duel_host::Looking;
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
@@ -132,7 +133,7 @@ impl Lab {
                         (outcome, slots, spent_ns)
                     } else {
                         let (outcome, slots) = self.probe(&site, probe, next_index, watcher);
-                        let load_ns = slots.iter().map(|slot| slot.elapsed_ns).sum();
+                        let load_ns = slots.iter().map(Slot::under_load_ns).sum();
                         (outcome, slots, load_ns)
                     };
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
@@ -250,6 +251,10 @@ impl Lab {
         bench.wait_with(site.polling_workers.min(plan.load.threads));
         bench.expect(Some(probe.budget_ns), None);
         let role = SlotRole::Probe(probe.id.clone());
+        let trip_ns =
+            streams::longest_trip_ns(plan, site.known.comparison.iter().filter_map(|seen| seen.negotiated.as_ref()));
+        // Streams keep their connections, so it is only here that they come up to speed as new ones.
+        let trial_ns = SHORTEST_SLOT_NS.max(streams::settle_ns(trip_ns, streams::run_up_ns(trip_ns, SHORTEST_SLOT_NS)));
         // The first slots connect and tell how long an op takes; they are kept, and not judged.
         let mut slowest_op_ns = 0.0f64;
         for target in 0..bench.targets() {
@@ -257,7 +262,7 @@ impl Lab {
             // budget would go by waiting for them. Only where no op ends within its part, one is given all its time.
             let part_ns = probe.budget_ns / (TRIALS_IN_BUDGET * bench.targets() as u64);
             for grace_ns in [part_ns.max(SECOND_NS).min(bench.op_timeout_ns()), bench.op_timeout_ns()] {
-                let spec = SlotSpec::timed(target, role.clone(), SHORTEST_SLOT_NS, grace_ns).at(0, TRIAL_REPEAT);
+                let spec = SlotSpec::timed(target, role.clone(), trial_ns, grace_ns).at(0, TRIAL_REPEAT);
                 let slot = bench.slot(spec, watcher)?;
                 let tells = slot.tally.ok > 0 || slot.tally.in_flight == 0 || bench.is_stopped();
                 slowest_op_ns = slowest_op_ns.max(slot.tally.service.mean_ns().unwrap_or(0.0));
@@ -271,6 +276,15 @@ impl Lab {
         // Of one that is made once more, as much as the first time: its slots are as that had them, and there are more of them.
         let once_ns = if probe.takes_all { probe.budget_ns / duel_diagnose::LONGER } else { probe.budget_ns };
         let affordable_ns = once_ns / (PAIRS_WANTED * bench.targets() as u64);
+        // What machines do in a run-up would be theirs for ops that are in no figure.
+        let run_up_ns = if probe.reads_hosts { 0 } else { streams::run_up_ns(trip_ns, shortest_ns) };
+        let shortest_ns = if run_up_ns > 0 { shortest_ns.max(TRIPS_OF_PROBE_SLOT * trip_ns) } else { shortest_ns };
+        // Behind the trials, which are long where there are run-ups, each slot has one, and waits for its last op.
+        let affordable_ns = match run_up_ns {
+            0 => affordable_ns,
+            run_up_ns => (once_ns.saturating_sub(bench.load_ns()) / (PAIRS_WANTED * bench.targets() as u64))
+                .saturating_sub(run_up_ns + slowest_op_ns as Nanos),
+        };
         let by_whole = site.known.by_whole();
         let (turns, slot_ns) = match site.rhythm {
             // Pauses that go on while another target has its turn count by the length of turns.
@@ -303,13 +317,15 @@ impl Lab {
             turns,
             role,
             slot_ns,
+            run_up_ns,
+            settle_ns: 0,
             by_whole,
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,
             first_block: 1,
             blocks: None,
             takes_all: probe.takes_all,
-            renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS,
+            renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS && run_up_ns == 0,
             held: held::against(site.plan, probe, site.known),
         };
         let Seen { slots, demands } = seen;

@@ -27,6 +27,7 @@ mod route;
 mod search;
 mod servers;
 mod single;
+mod streams;
 mod turns;
 mod twins;
 mod waiting;

@@ -7,6 +7,7 @@
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::servers::is_own;
+use crate::streams;
 use crate::watch::Watcher;
 use duel_model::{
     BusyPoll, HostAccess, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Target, Waiting,
@@ -34,7 +35,8 @@ const UNSEEN: f64 = 0.01;
 const CLEARLY: f64 = 2.0;
 
 /// Chooses how the bench waits, and notes it in the run. Trials take requests of their own: they are made where several targets
-/// are compared, on connections that carry load already, and not where a single one is sent what the plan says.
+/// are compared, on connections that carry load already, and not where a single one is sent what the plan says; nor of streams that could
+/// not come up to speed in a slot of a trial.
 pub(crate) fn choose(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
     // An op that does nothing is not waited for.
     if plan.workload == WorkloadPlan::NULL {
@@ -47,7 +49,13 @@ pub(crate) fn choose(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mu
         BusyPoll::Always => (plan.load.threads, WhyWaiting::Asked),
         // A quota below one CPU would be spent on waiting, and missed by the work.
         BusyPoll::Auto if has_no_whole_cpu() => (0, WhyWaiting::Untried),
-        BusyPoll::Auto if bench.targets() == 1 || !is_back_to_back(plan) => (free, WhyWaiting::Untried),
+        BusyPoll::Auto
+            if bench.targets() == 1
+                || !is_back_to_back(plan)
+                || streams::run_up_ns(streams::trip_seen_ns(plan, &run.slots), SHORTEST_SLOT_NS) > SHORTEST_SLOT_NS =>
+        {
+            (free, WhyWaiting::Untried)
+        }
         BusyPoll::Auto => {
             watcher.label("trying how to wait");
             // On a machine of one CPU everybody shares it, and only a trial can tell.

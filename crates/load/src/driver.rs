@@ -50,6 +50,18 @@ pub(crate) struct Worker<W> {
     id: WorkerId,
     /// As [`WorkerAudit::works_itself`].
     works_itself: bool,
+    run_up: RunUp,
+}
+
+/// What comes before a slot's time, and is none of its figures.
+#[derive(Debug, Clone, Copy, Default)]
+struct RunUp {
+    until_ns: Nanos,
+    /// Ops that ended well in it, and their bytes.
+    ops: u64,
+    bytes_in: u64,
+    /// As [`WorkerSlot::led_ns`].
+    led_ns: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,6 +95,7 @@ impl<W: Workload> Worker<W> {
             asked_ns: 0,
             id,
             works_itself: false,
+            run_up: RunUp::default(),
         })
     }
 
@@ -92,7 +105,7 @@ impl<W: Workload> Worker<W> {
         self
     }
 
-    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set or `live` is halted. Records of all ops go to
+    /// Runs one slot that begins at `start_ns`, behind its run-up; ends early when `stop` is set or `live` is halted. Records of all ops go to
     /// `log`, if there is one.
     pub(crate) fn run_slot(
         &mut self,
@@ -102,22 +115,24 @@ impl<W: Workload> Worker<W> {
         live: &LiveSlot,
         log: Option<&OpLog>,
     ) -> io::Result<WorkerSlot> {
-        self.settle_parked_lanes(start_ns)?;
+        let load_from_ns = start_ns.saturating_sub(order.run_up_ns);
+        self.settle_parked_lanes(load_from_ns)?;
         // What happened to parked connections is not part of this slot, except what they last negotiated, and that more came
         // than responses have.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
         self.stalls.begin(start_ns);
         self.connections.begin();
-        self.lanes.fill(Lane { free_since_ns: start_ns, ..Lane::default() });
-        let mut pace = Pace::new(order, start_ns, self.id, Idle::all(self.lanes.len(), self.streams));
+        self.run_up = RunUp { until_ns: start_ns, ..RunUp::default() };
+        self.lanes.fill(Lane { free_since_ns: load_from_ns, ..Lane::default() });
+        let mut pace = Pace::new(order, load_from_ns, self.id, Idle::all(self.lanes.len(), self.streams));
         let (sleeps_before, waited_before) = (sleeps(), waited_for_cpu_ns());
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
         let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
-        self.waiter.begin(self.id.number < order.polling_workers, order.polling_gives_way, start_ns);
+        self.waiter.begin(self.id.number < order.polling_workers, order.polling_gives_way, load_from_ns);
         pace.turn.work_ns = cpu_before;
-        let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;
+        let mut next_live_ns = load_from_ns + LIVE_INTERVAL_NS;
         let mut interrupted = false;
 
         loop {
@@ -161,7 +176,7 @@ impl<W: Workload> Worker<W> {
         self.waiter.waited_for_cpu(waited_ns);
         self.waiter.reconsider(end_ns);
         let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
-        let silent_lanes = self.silent_lanes(start_ns);
+        let silent_lanes = self.silent_lanes(load_from_ns);
         let waits = self.waiter.audit();
         let slept = sleeps_before.zip(sleeps()).map(|(before, after)| after.saturating_sub(before));
         let audit = WorkerAudit {
@@ -190,12 +205,15 @@ impl<W: Workload> Worker<W> {
         let mut counters = self.workload.take_counters();
         // Bytes that came too late for their slot are those of the one before, and would be nobody's.
         counters.surplus += parked.surplus;
+        counters.bytes_in = counters.bytes_in.saturating_sub(self.run_up.bytes_in);
+        counters.reused = counters.reused.saturating_sub(self.run_up.ops);
         let negotiated = counters.negotiated.take().or(parked.negotiated);
         Ok(WorkerSlot {
             tally: self.recorder.tally(in_flight, unstarted, counters),
             series: self.recorder.series().clone(),
             audit,
             last_end_ns: pace.last_end_ns,
+            led_ns: self.run_up.led_ns,
             drain,
             had_backlog: pace.started_after_end || unstarted > 0,
             negotiated,
@@ -312,8 +330,25 @@ impl<W: Workload> Worker<W> {
 
     #[inline]
     fn record(&mut self, lane: LaneId, ended: Lane, op: &OpEnd) {
+        if ended.start_ns < self.run_up.until_ns && self.is_left_out(ended, op) {
+            return;
+        }
         self.recorder.op_ended(ended.due_ns, ended.start_ns, op);
         self.connections.op_ended(lane, ended.start_ns, op);
+    }
+
+    /// Whether an op that began in the run-up is in no figure. Failures are always told.
+    #[cold]
+    fn is_left_out(&mut self, ended: Lane, op: &OpEnd) -> bool {
+        let run_up = &mut self.run_up;
+        if op.outcome.is_err() || op.end_ns >= run_up.until_ns {
+            run_up.led_ns += run_up.until_ns - ended.start_ns;
+            return false;
+        }
+        run_up.ops += u64::from(op.ops.max(1));
+        run_up.bytes_in += op.bytes_in;
+        self.recorder.left_out(op.end_ns);
+        true
     }
 
     /// The op on `lane` has ended: the lane is free. Answers what it was while the op was under way.

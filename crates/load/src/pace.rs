@@ -98,7 +98,7 @@ impl Rounds {
 }
 
 impl Pace {
-    /// That of one worker, whose lanes are all idle, in a slot that begins at `start_ns`.
+    /// That of one worker, whose lanes are all idle, in a slot whose load begins at `start_ns`, that of its run-up included.
     pub(crate) fn new(order: &SlotOrder, start_ns: Nanos, worker: WorkerId, idle: Idle) -> Self {
         let source = match order.kind {
             LoopKind::Closed { think_ns } if !order.stages.is_empty() => Source::Closed {
@@ -132,7 +132,9 @@ impl Pace {
             ops / workers + u64::from(number < ops % workers)
         });
         let shortest_ns = order.op_timeout_ns.min(order.connect_timeout_ns);
-        let end_ns = order.duration_ns.map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(duration_ns));
+        let end_ns = order
+            .duration_ns
+            .map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(order.run_up_ns).saturating_add(duration_ns));
         let schedule_end_ns = match (order.kind, order.ops) {
             (LoopKind::Open { rate_per_s, .. }, Some(ops)) => {
                 end_ns.min(start_ns.saturating_add((ops as f64 * 1e9 / rate_per_s) as Nanos))

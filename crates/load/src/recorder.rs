@@ -152,6 +152,12 @@ impl Recorder {
         }
     }
 
+    /// An op that was started ended well before the slot's time: it is in no figure, but somebody answered.
+    pub(crate) fn left_out(&mut self, end_ns: Nanos) {
+        self.started -= 1;
+        self.signs.answered_ns = end_ns;
+    }
+
     /// Ops of a batch that ended well, of which the first is counted already. Their bytes come with the batch.
     #[cold]
     fn batch_took(&mut self, start_ns: Nanos, over_ns: Nanos, op: &OpEnd) {

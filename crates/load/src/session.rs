@@ -8,7 +8,8 @@ use crate::recorder::{Recorder, Signs};
 use crate::slot::{SlotOrder, WorkerSlot};
 use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
 use duel_model::{
-    Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, Nanos, Series, Standstill, Tally, Threads,
+    Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Series, Standstill,
+    Tally, Threads,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -225,7 +226,8 @@ impl Session {
         order: &SlotOrder,
         tick: &mut dyn FnMut(&Live) -> ControlFlow<()>,
     ) -> Result<SlotRecord, SessionError> {
-        let (started_unix_ms, start_ns) = (unix_ms(), monotonic_ns() + LEAD_NS);
+        let run_up_ms = (order.run_up_ns / MILLISECOND_NS) as i64;
+        let (started_unix_ms, start_ns) = (unix_ms() + run_up_ms, monotonic_ns() + LEAD_NS + order.run_up_ns);
         let mut halted = false;
         for worker in &self.workers {
             worker.live.begin();
@@ -322,6 +324,7 @@ fn merge(
 ) -> SlotRecord {
     let had_backlog = slots.iter().any(|slot| slot.had_backlog);
     let last_end_ns = served_until_ns(&slots);
+    let led_ns = led_ns(&slots);
     let signs = slots.iter().map(|slot| slot.signs).fold(Signs::default(), Signs::and);
     let mut record = SlotRecord {
         started_unix_ms,
@@ -351,7 +354,7 @@ fn merge(
     record.elapsed_ns = if interrupted {
         monotonic_ns().saturating_sub(start_ns)
     } else {
-        elapsed_ns(order, record.tally.started + record.tally.shed, busy_ns, had_backlog)
+        elapsed_ns(order, record.tally.started + record.tally.shed, busy_ns, had_backlog) + led_ns
     };
     record
 }
@@ -381,6 +384,13 @@ fn served_until_ns(slots: &[WorkerSlot]) -> Option<Nanos> {
     Some(usual_ns.max()? + straggling_ns / lanes.max(1))
 }
 
+/// How long before the slot's time its ops began, behind a run-up: those that were under way then are counted whole, and so is their
+/// time. Lanes do so each by itself; the mean over them is the time that all of them together had.
+fn led_ns(slots: &[WorkerSlot]) -> Nanos {
+    let lanes: u64 = slots.iter().filter_map(|slot| slot.drain).map(|drain| drain.lanes).sum();
+    slots.iter().map(|slot| slot.led_ns).sum::<Nanos>() / lanes.max(1)
+}
+
 /// The time over which a slot's ops were served.
 ///
 /// Closed loop: to the end of the last op. A cut at the slot's nominal end would leave out ops in flight, and that
@@ -407,7 +417,7 @@ mod tests {
     use crate::recorder::tests::{LOST, TRIED};
     use crate::slot::Drain;
     use crate::workload::{Failure, OpEnd};
-    use duel_model::{Arrival, FailureKind, MILLISECOND_NS, SECOND_NS};
+    use duel_model::{Arrival, FailureKind, SECOND_NS};
 
     /// A worker that has seen `ops` end after `response_ns` each.
     fn worker(ops: u64, response_ns: Nanos, outcome: Result<(), FailureKind>) -> LiveSlot {

@@ -1,8 +1,8 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
 use crate::{
-    BusyPoll, Factor, Facts, Id, KindPlan, LoadShape, Nanos, Param, ReachPlan, RequestsPlan, RestartPlan, SECOND_NS,
-    Schema, Streamed,
+    BusyPoll, Factor, Facts, Id, KindPlan, LoadShape, MICROSECOND_NS, Nanos, Param, ReachPlan, RequestsPlan,
+    RestartPlan, SECOND_NS, Schema, Streamed,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -595,6 +595,13 @@ impl Plan {
             && matches!(load.bound, Bound::Duration(_));
         let is_part = |of: Streamed| of.values.contains(&self.workload.setting(of.by).as_ref());
         runs_ahead && self.schema().streamed.is_some_and(is_part)
+    }
+
+    /// The shortest round trip that these facts tell of the plan's streams; `None` where its ops are no parts of streams, or none was
+    /// seen.
+    pub fn stream_trip_ns(&self, facts: &Facts) -> Option<Nanos> {
+        let streamed = self.schema().streamed.filter(|_| self.is_streamed())?;
+        facts.count(streamed.round_trip_us).map(|us| us.saturating_mul(MICROSECOND_NS))
     }
 
     /// What a lane is called.

@@ -135,9 +135,22 @@ pub struct Streamed {
     pub by: &'static Param,
     /// Its values under which ops are parts of a stream.
     pub values: &'static [&'static str],
+    /// The fact that tells the shortest round trip of such streams, µs, where a slot has shown one.
+    pub round_trip_us: &'static str,
 }
 
 impl Streamed {
+    /// For so many round trips a stream is under load before it is measured. From a window of ten segments (RFC 6928), which doubles in
+    /// each round trip, it has ten thousand after ten: 3 Gbit/s over a round trip of 40 ms. Who is held to less by the line, by loss or by a
+    /// window has met that by then.
+    pub const TRIPS_OF_RUN_UP: u64 = 10;
+
+    /// For so many round trips a new stream is under load before it is measured, where it has any run-up. Behind an earlier one that lost
+    /// something, Linux begins it with the threshold that this one had (`tcp_no_metrics_save`), from which a sender of Reno's kind grows by
+    /// a segment in each round trip: of a path that loses one segment in a thousand, to about forty (Mathis et al. 1997). One that has
+    /// rested keeps its own threshold, and is back there within a run-up.
+    pub const TRIPS_TO_SETTLE: u64 = 40;
+
     /// Why such ops have no response times, in a sentence without a full stop.
     pub const NO_TIMES: &str = "an op is a part of a stream, and parts are not answered one by one";
 }

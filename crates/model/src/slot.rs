@@ -104,6 +104,13 @@ impl Slot {
         self.offset_ns.saturating_add(last_ns.unwrap_or(self.elapsed_ns))
     }
 
+    /// How long its target was under load for it: longer than [`Slot::elapsed_ns`] by its run-up, and by what is waited for stragglers
+    /// beyond their part. That is none of the slot's time, and all of it the user's.
+    pub fn under_load_ns(&self) -> Nanos {
+        let walls_ns = self.audit.workers.iter().map(|worker| worker.wall_ns);
+        walls_ns.max().unwrap_or(0).max(self.elapsed_ns)
+    }
+
     /// Leaves out the response times of ops that have none. Their service times stay: by them is told how long load has to last and
     /// whether a stream was held up, and they are shown nowhere.
     pub fn forget_response_times(&mut self) {

@@ -24,7 +24,7 @@ pub const SCHEMA: Schema = Schema {
     counters: counter::ALL,
     parts: None,
     held_back: None,
-    streamed: Some(Streamed { by: &OP, values: &["bulk", "bulk-reverse", "udp"] }),
+    streamed: Some(Streamed { by: &OP, values: &["bulk", "bulk-reverse", "udp"], round_trip_us: MIN_RTT }),
 }
 .sound();
 

@@ -53,5 +53,5 @@ pub(crate) fn would_do(run: &Run) -> Option<Nanos> {
 fn block_ns(run: &Run, block: u32) -> Nanos {
     let belongs =
         |slot: &&Slot| slot.block == block && (is_measured(slot) || (block > 0 && slot.role == SlotRole::Warmup));
-    run.slots.iter().filter(belongs).map(|slot| slot.elapsed_ns).fold(0, Nanos::saturating_add)
+    run.slots.iter().filter(belongs).map(Slot::under_load_ns).fold(0, Nanos::saturating_add)
 }

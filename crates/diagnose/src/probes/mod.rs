@@ -24,7 +24,7 @@ pub(crate) use web::{
 
 use crate::case::Case;
 use duel_model::web::phase;
-use duel_model::{Layer, MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation, TwinChange, Variation};
+use duel_model::{Layer, MILLISECOND_NS, Nanos, Probe, SECOND_NS, Streamed, TargetObservation, TwinChange, Variation};
 use settings::Value;
 
 /// Probes in the order in which ties between equally valuable ones are broken; all others come after them.
@@ -75,6 +75,9 @@ pub(crate) struct Kind {
 /// by itself: who looks again because of what he saw and then counts both would see what he looks for too often. The first may have ended
 /// early, as sharp as a comparison has to be, and what a flip leaves of a gap may need more than that: this one takes all of its time.
 pub const LONGER: u64 = 3;
+/// Round trips that a slot of a probe has at least, where ops are parts of streams: half of what a slot of a comparison has, as there are
+/// fewer ops in one.
+pub const TRIPS_OF_PROBE_SLOT: u64 = 10;
 
 /// What is to be known of a probe.
 #[derive(Clone, Copy)]
@@ -308,7 +311,14 @@ fn budget_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Nan
     let slots = SLOTS_PER_TARGET * case.plan.targets.len() as f64;
     let patient_ns = (PATIENCE_NS / slots).max(LEAST_OPS_PER_SLOT * service_ns);
     let slot_ns = shortest_slot_ns.max((OPS_PER_SLOT * service_ns).min(patient_ns));
-    DEFAULT_NS.max((slots * slot_ns) as Nanos)
+    // Streams over a long path come up to speed before each slot, and as new ones in the trial; the last blocks take some round trips.
+    const TRIPS_BESIDE: u64 = 3;
+    let facts = case.comparison.iter().filter_map(|target| target.negotiated.as_ref());
+    let trip_ns = facts.filter_map(|facts| case.plan.stream_trip_ns(facts)).max().unwrap_or(0);
+    let run_up_ns = ((Streamed::TRIPS_OF_RUN_UP + TRIPS_BESIDE) * trip_ns) as f64;
+    let slot_ns = slot_ns.max((TRIPS_OF_PROBE_SLOT * trip_ns) as f64);
+    let settle_ns = (Streamed::TRIPS_TO_SETTLE * trip_ns) as f64 * case.plan.targets.len() as f64;
+    DEFAULT_NS.max((slots * (slot_ns + run_up_ns) + settle_ns) as Nanos)
 }
 
 /// How long an op's packets travel: a round trip as long as connecting takes (the median), once for its request, and twice

@@ -29,7 +29,7 @@ static SCHEMA: Schema = Schema {
     kind: "net",
     params: &PARAMS,
     phases: phase::ALL,
-    streamed: Some(Streamed { by: &PARAMS[0], values: &["bulk", "udp"] }),
+    streamed: Some(Streamed { by: &PARAMS[0], values: &["bulk", "udp"], round_trip_us: "tcp.min_rtt_us" }),
     ..duel_model::null::SCHEMA
 };
 
