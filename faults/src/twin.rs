@@ -153,6 +153,8 @@ pub(crate) struct Http {
     pub(crate) per_address_per_s: Option<u32>,
     /// Requests of the client's usual address that are served at a time, of others all (HAProxy's backend).
     pub(crate) usual_client_at_a_time: Option<u32>,
+    /// Whether a front's cache takes in each answer under a key that never comes again (nginx).
+    pub(crate) caches_in_vain: bool,
     /// Bytes of header fields that nobody needs.
     pub(crate) padding_bytes: u32,
     pub(crate) log: Log,
@@ -189,6 +191,7 @@ impl Default for Http {
             limit_rate: None,
             per_address_per_s: None,
             usual_client_at_a_time: None,
+            caches_in_vain: false,
             padding_bytes: 0,
             log: Log::Off,
             disk: None,

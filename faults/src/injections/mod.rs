@@ -54,6 +54,7 @@ causes!(
     upstream_no_keepalive,
     slow_upstream,
     upstream_workers,
+    proxy_buffering,
     few_workers,
     compression,
     no_sendfile,

@@ -335,7 +335,8 @@ fn start_front(
             launch_haproxy(up, "front", &site)
         }
         Front::Nginx { keeps } => {
-            let http = crate::twin::Http { nodelay: twin.http.nodelay, ..crate::twin::Http::default() };
+            let &crate::twin::Http { nodelay, caches_in_vain, .. } = &twin.http;
+            let http = crate::twin::Http { nodelay, caches_in_vain, ..crate::twin::Http::default() };
             let behind = nginx::Behind { scheme: twin.scheme(), address: &behind, kept: keeps };
             let site = nginx::Site { listen, tls, http: &http, log: None, serve: nginx::Serve::PassTo(behind) };
             launch_nginx(up, "front", &site)

@@ -23,6 +23,7 @@ pub(crate) mod rights;
 pub(crate) mod scaling;
 pub(crate) mod sleepers;
 pub(crate) mod stall;
+pub(crate) mod through_files;
 pub(crate) mod tls_libraries;
 pub(crate) mod tls_records;
 pub(crate) mod trip;

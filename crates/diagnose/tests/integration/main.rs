@@ -28,6 +28,7 @@ mod paths;
 mod pauses;
 mod rights_and_hooks;
 mod servers_at_work;
+mod through_files;
 mod twins;
 mod upstreams;
 mod wanted_cpus;
