@@ -2,7 +2,7 @@
 
 pub(crate) use crate::handler::Handler;
 use crate::relay::LinkPlan;
-use crate::world::{Limits, VolumePlan};
+use crate::world::{Limits, Throttle, VolumePlan};
 
 /// A server to be. Its twin is a clone, to which the fault is done.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,6 +161,8 @@ pub(crate) struct Http {
     /// What the file that is served lies on, from where it is read past the page cache for each request (nginx); `None`: where all else
     /// lies.
     pub(crate) disk: Option<VolumePlan>,
+    /// How much the server's control group may do on that.
+    pub(crate) disk_throttle: Throttle,
     /// HTTP/2 is offered beside HTTP/1.1 (nginx, Apache, HAProxy, lighttpd; over TLS), and duel and the tools speak it.
     pub(crate) http2: bool,
     /// Bytes of a frame of HTTP/2, where they are not nginx's usual ones.
@@ -195,6 +197,7 @@ impl Default for Http {
             padding_bytes: 0,
             log: Log::Off,
             disk: None,
+            disk_throttle: Throttle::default(),
             http2: false,
             frame_bytes: None,
             most_streams: None,

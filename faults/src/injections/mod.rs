@@ -73,6 +73,7 @@ causes!(
     slow_clock,
     memory_limit,
     slow_reads,
+    group_limit,
     lock_contention,
     pauses,
     bad_backend,

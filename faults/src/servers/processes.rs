@@ -3,7 +3,7 @@
 use super::certificates::Identity;
 use super::{Serve, Up, apache, content, haproxy, java, lighttpd, nginx, node, php};
 use crate::twin::{Address, Ciphers, Front, Handler, Key, Log, Network, Process, Server, Tls, Twin, Versions};
-use crate::world::{Launch, Volume, World, log_volume, succeed};
+use crate::world::{Cgroup, Launch, Limits, Throttle, Volume, World, log_volume, succeed};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -54,6 +54,10 @@ impl Serve for Twin {
             (None, Log::Off | Log::Nowhere) => None,
         };
         content::place(up.root(), &up.twin)?;
+        if let (Some(volume), false) = (&up.disk, up.twin.http.disk_throttle == Throttle::default()) {
+            let devices = vec![(volume.device_number()?, up.twin.http.disk_throttle)];
+            up.cgroup = Some(Cgroup::new(world, &Limits { devices, ..up.twin.process.limits.clone() })?);
+        }
         start(up)
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod fronts;
 pub(crate) mod handshakes;
 pub(crate) mod hooks;
 pub(crate) mod idle;
+pub(crate) mod io_limits;
 pub(crate) mod listen_queues;
 pub(crate) mod lost;
 pub(crate) mod machines;

@@ -18,6 +18,7 @@ mod disks;
 mod handshakes_and_sizes;
 mod http2_waiting;
 mod http_version;
+mod io_limits;
 mod kinds;
 mod leads;
 mod lens;
