@@ -2,7 +2,7 @@
 
 pub(crate) use crate::handler::Handler;
 use crate::relay::LinkPlan;
-use crate::world::{Limits, VolumePlan};
+use crate::world::{Limits, Throttle, VolumePlan};
 
 /// A server to be. Its twin is a clone, to which the fault is done.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,12 +153,16 @@ pub(crate) struct Http {
     pub(crate) per_address_per_s: Option<u32>,
     /// Requests of the client's usual address that are served at a time, of others all (HAProxy's backend).
     pub(crate) usual_client_at_a_time: Option<u32>,
+    /// Whether a front's cache takes in each answer under a key that never comes again (nginx).
+    pub(crate) caches_in_vain: bool,
     /// Bytes of header fields that nobody needs.
     pub(crate) padding_bytes: u32,
     pub(crate) log: Log,
     /// What the file that is served lies on, from where it is read past the page cache for each request (nginx); `None`: where all else
     /// lies.
     pub(crate) disk: Option<VolumePlan>,
+    /// How much the server's control group may do on that.
+    pub(crate) disk_throttle: Throttle,
     /// HTTP/2 is offered beside HTTP/1.1 (nginx, Apache, HAProxy, lighttpd; over TLS), and duel and the tools speak it.
     pub(crate) http2: bool,
     /// Bytes of a frame of HTTP/2, where they are not nginx's usual ones.
@@ -189,9 +193,11 @@ impl Default for Http {
             limit_rate: None,
             per_address_per_s: None,
             usual_client_at_a_time: None,
+            caches_in_vain: false,
             padding_bytes: 0,
             log: Log::Off,
             disk: None,
+            disk_throttle: Throttle::default(),
             http2: false,
             frame_bytes: None,
             most_streams: None,

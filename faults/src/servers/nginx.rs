@@ -89,11 +89,17 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
         Serve::PassTo(Behind { scheme, address, kept }) => {
             // As many as any case has connections: those beyond are closed after each request.
             let keep = if kept { "keepalive 64; keepalive_requests 100000000; keepalive_timeout 600;" } else { "" };
+            let cache = if site.http.caches_in_vain {
+                zone += &format!("proxy_cache_path {dir}/cache keys_zone=answers:1m max_size=64m;\n");
+                "proxy_cache answers; proxy_cache_key $request_id; proxy_cache_valid 10m;"
+            } else {
+                ""
+            };
             upstream = format!("upstream behind {{ server {address}; {keep} }}\n");
             writeln!(
                 server,
                 "    location / {{ proxy_pass {scheme}://behind; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
-             proxy_buffering {}; }}",
+             proxy_buffering {}; {cache} }}",
                 on(nodelay)
             )
         }

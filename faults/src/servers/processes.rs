@@ -3,7 +3,7 @@
 use super::certificates::Identity;
 use super::{Serve, Up, apache, content, haproxy, java, lighttpd, nginx, node, php};
 use crate::twin::{Address, Ciphers, Front, Handler, Key, Log, Network, Process, Server, Tls, Twin, Versions};
-use crate::world::{Launch, Volume, World, log_volume, succeed};
+use crate::world::{Cgroup, Launch, Limits, Throttle, Volume, World, log_volume, succeed};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -54,6 +54,10 @@ impl Serve for Twin {
             (None, Log::Off | Log::Nowhere) => None,
         };
         content::place(up.root(), &up.twin)?;
+        if let (Some(volume), false) = (&up.disk, up.twin.http.disk_throttle == Throttle::default()) {
+            let devices = vec![(volume.device_number()?, up.twin.http.disk_throttle)];
+            up.cgroup = Some(Cgroup::new(world, &Limits { devices, ..up.twin.process.limits.clone() })?);
+        }
         start(up)
     }
 }
@@ -335,7 +339,8 @@ fn start_front(
             launch_haproxy(up, "front", &site)
         }
         Front::Nginx { keeps } => {
-            let http = crate::twin::Http { nodelay: twin.http.nodelay, ..crate::twin::Http::default() };
+            let &crate::twin::Http { nodelay, caches_in_vain, .. } = &twin.http;
+            let http = crate::twin::Http { nodelay, caches_in_vain, ..crate::twin::Http::default() };
             let behind = nginx::Behind { scheme: twin.scheme(), address: &behind, kept: keeps };
             let site = nginx::Site { listen, tls, http: &http, log: None, serve: nginx::Serve::PassTo(behind) };
             launch_nginx(up, "front", &site)

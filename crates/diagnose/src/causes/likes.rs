@@ -29,7 +29,7 @@ impl Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 51] = [
+static LIKES: [(&str, &str, Must); 57] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -49,9 +49,16 @@ static LIKES: [(&str, &str, Must); 51] = [
     ("http.bad-backend", "net.loss", Must::NotBeSeen),
     // Whoever hands on reads and writes each byte once more.
     ("http.no-sendfile", "net.extra-hop", Must::NotFit),
+    // Those make kernel time as well, or all of it dearer.
+    ("http.proxy-buffering", "cpu.traced", Must::NotFit),
+    ("http.proxy-buffering", "net.filter-chain", Must::NotBeSeen),
+    ("http.proxy-buffering", "net.small-mtu", Must::NotBeSeen),
+    ("http.proxy-buffering", "net.extra-hop", Must::NotFit),
+    ("http.proxy-buffering", "mem.limit", Must::NotBeSeen),
     // Those make kernel time as well: more of it for each call, or more calls that nobody counts.
     ("cpu.security-hooks", "cpu.traced", Must::NotFit),
     ("cpu.security-hooks", "http.no-sendfile", Must::NotBeSeen),
+    ("cpu.security-hooks", "http.proxy-buffering", Must::NotBeSeen),
     ("cpu.security-hooks", "net.filter-chain", Must::NotBeSeen),
     ("cpu.security-hooks", "net.small-mtu", Must::NotBeSeen),
     ("cpu.security-hooks", "net.extra-hop", Must::NotBeSeen),

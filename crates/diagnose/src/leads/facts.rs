@@ -153,7 +153,10 @@ fn told_by_machines<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + 
             let is_told_already = OF_ALL_PROCESSES.iter().any(|(of_all, of_first)| {
                 name == of_all && [slow, fast].into_iter().all(|side| side.value(name) == side.value(of_first))
             });
+            // What `cgroup.io_limits` tells in one.
+            let is_part = name.starts_with("cgroup.io.");
             if is_told_already
+                || is_part
                 || is_one_machine && is_of_machine
                 || Declaration::of(name).is_some_and(|of| of.compared == Compared::Never)
             {

@@ -46,6 +46,9 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
             }
         }
         sheet.set("cgroup.cpus", limits.cpuset.unwrap_or_default());
+        for ((device, what), per_s) in limits.devices {
+            sheet.set(format!("cgroup.io.{device}.{what}_per_s"), per_s.to_string());
+        }
     }
     sheet.promised("cgroup_path", &["cgroup.version", "cgroup.path"]);
     sheet.promised(
@@ -95,6 +98,32 @@ struct Limits<'a> {
     /// Of the cgroup itself, which is what all above it leave.
     cpuset: Option<&'a str>,
     io: Vec<String>,
+    /// What the strictest of these lets pass per second, by device and as its counter is called.
+    devices: BTreeMap<(&'a str, &'static str), u64>,
+}
+
+/// A group has a limit for hardly more devices, and no machine many more.
+const MOST_DEVICES: usize = 32;
+
+/// What is limited for a device, by the names of version 1, by those of both kinds of lines of version 2, and as its counter is called.
+const OF_DEVICES: [[&str; 4]; 4] = [
+    ["blkio.throttle.read_bps_device", "rbps", "rbytes", "read_bytes"],
+    ["blkio.throttle.write_bps_device", "wbps", "wbytes", "written_bytes"],
+    ["blkio.throttle.read_iops_device", "riops", "rios", "reads"],
+    ["blkio.throttle.write_iops_device", "wiops", "wios", "writes"],
+];
+
+/// `MAJOR:MINOR` before the first blank, and what comes behind.
+fn of_device(line: &str) -> Option<(&str, &str)> {
+    let (device, rest) = line.trim().split_once(' ')?;
+    let (major, minor) = device.split_once(':')?;
+    let is_number = |text: &str| (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(major) && is_number(minor)).then_some((device, rest.trim()))
+}
+
+/// The number behind `NAME=`, which is none where it is `max`.
+fn assigned(line: &str, name: &str) -> Option<u64> {
+    line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
 impl<'a> Limits<'a> {
@@ -129,11 +158,27 @@ impl<'a> Limits<'a> {
                 "cpuset.cpus.effective" | "cpuset.effective_cpus" => limits.cpuset = Some(value.trim()),
                 _ if (name == "io.max" || name.starts_with("blkio.throttle.")) && limits.io.len() < 32 => {
                     limits.io.push(format!("{name} {}", value.trim()));
+                    limits.limit_device(name, value);
                 }
                 _ => {}
             }
         }
         limits
+    }
+
+    fn limit_device(&mut self, file: &str, value: &'a str) {
+        let Some((device, rest)) = of_device(value) else { return };
+        for [of_version_1, of_version_2, _, what] in OF_DEVICES {
+            let per_s = match file {
+                "io.max" => assigned(rest, of_version_2),
+                _ if file == of_version_1 => number(rest, 0),
+                _ => None,
+            };
+            if let Some(per_s) = per_s.filter(|per_s| *per_s > 0) {
+                let strictest = self.devices.entry((device, what)).or_insert(per_s);
+                *strictest = per_s.min(*strictest);
+            }
+        }
     }
 }
 
@@ -205,9 +250,35 @@ pub(super) fn sample(lines: &Lines<'_>, readings: &mut Readings) {
     if let Some(hits) = own("/memory.failcnt") {
         readings.count("cgroup.memory_limit_hits", hits.first().and_then(|line| number(line, 0)));
     }
+    devices(&own, readings);
     for subject in ["cpu", "memory", "io"] {
         if let Some(lines) = own(&format!("/{subject}.pressure")) {
             pressure(lines, &format!("cgroup.pressure.{subject}"), readings);
+        }
+    }
+}
+
+/// What the server's group has had each device do: of version 1 only where something is throttled.
+fn devices<'a>(own: &impl Fn(&str) -> Option<&'a [&'a str]>, readings: &mut Readings) {
+    for line in own("/io.stat").unwrap_or_default().iter().take(MOST_DEVICES) {
+        let Some((device, rest)) = of_device(line) else { continue };
+        for [_, _, name, what] in OF_DEVICES {
+            readings.count(format!("cgroup.io.{device}.{what}"), assigned(rest, name));
+        }
+    }
+    for (file, read, written) in [
+        ("/blkio.throttle.io_service_bytes_recursive", "read_bytes", "written_bytes"),
+        ("/blkio.throttle.io_serviced_recursive", "reads", "writes"),
+    ] {
+        // Each device has six lines.
+        for line in own(file).unwrap_or_default().iter().take(6 * MOST_DEVICES) {
+            let Some((device, rest)) = of_device(line) else { continue };
+            let what = match rest.split_once(' ') {
+                Some(("Read", _)) => read,
+                Some(("Write", _)) => written,
+                _ => continue,
+            };
+            readings.count(format!("cgroup.io.{device}.{what}"), number(rest, 1));
         }
     }
 }
@@ -333,6 +404,46 @@ mod tests {
         for seen in ["", "/sys/fs/cgroup/x/cpu.weight:100\n"] {
             assert_eq!(weight("0::/x\nnamespace cgroup:[4026532700]\n", seen), None, "within a container");
         }
+    }
+
+    #[test]
+    fn the_strictest_limit_of_a_device_is_told_beside_what_the_group_has_it_do() {
+        let facts = |limits: &str| facts_of(&[("cgroup_path", "0::/a/b\n"), ("cgroup", limits)]);
+        let of_version_2 = facts(
+            "/sys/fs/cgroup/a/io.max:8:0 rbps=2000000 wbps=max riops=max wiops=50\n\
+             /sys/fs/cgroup/a/b/io.max:8:0 rbps=3000000 wbps=max riops=max wiops=max\n\
+             /sys/fs/cgroup/a/b/io.max:8:16 rbps=max wbps=7 riops=max wiops=max\n",
+        );
+        let value = |key: &str| of_version_2.text(&format!("cgroup.io.{key}_per_s")).map(str::to_owned);
+        let told = ["8:0.read_bytes", "8:0.writes", "8:16.written_bytes", "8:0.reads"].map(value);
+        assert_eq!(told.each_ref().map(Option::as_deref), [Some("2000000"), Some("50"), Some("7"), None]);
+        let of_version_1 = facts(
+            "/sys/fs/cgroup/blkio/a/blkio.throttle.read_iops_device:254:0 100\n\
+             /sys/fs/cgroup/blkio/a/b/blkio.throttle.read_iops_device:254:0 90\n\
+             /sys/fs/cgroup/blkio/a/b/blkio.throttle.write_bps_device:254:0 4096\n\
+             /sys/fs/cgroup/blkio/a/b/blkio.throttle.write_bps_device:../x 4096\n",
+        );
+        assert_eq!(of_version_1.text("cgroup.io.254:0.reads_per_s"), Some("90"));
+        assert_eq!(of_version_1.text("cgroup.io.254:0.written_bytes_per_s"), Some("4096"));
+        assert_eq!(of_version_1.under("cgroup.io.").count(), 2);
+        let of_version_2 = readings(
+            "/sys/fs/cgroup/io.stat:8:0 rbytes=9 wbytes=9 rios=9 wios=9 dbytes=0 dios=0\n\
+             /sys/fs/cgroup/a/io.stat:8:0 rbytes=4096 wbytes=512 rios=2 wios=1 dbytes=0 dios=0\n",
+        );
+        let counted =
+            |readings: &super::Readings, key: &str| readings.counters.get(&format!("cgroup.io.{key}")).copied();
+        assert_eq!(
+            ["8:0.read_bytes", "8:0.written_bytes", "8:0.reads", "8:0.writes"].map(|key| counted(&of_version_2, key)),
+            [Some(4096), Some(512), Some(2), Some(1)]
+        );
+        let of_version_1 = readings(
+            "/sys/fs/cgroup/blkio/a/blkio.throttle.io_service_bytes_recursive:7:3 Read 4096\n\
+             /sys/fs/cgroup/blkio/a/blkio.throttle.io_service_bytes_recursive:7:3 Total 4096\n\
+             /sys/fs/cgroup/blkio/a/blkio.throttle.io_serviced_recursive:7:3 Write 6\n\
+             /sys/fs/cgroup/blkio/a/blkio.throttle.io_serviced_recursive:Total 6\n",
+        );
+        assert_eq!(counted(&of_version_1, "7:3.read_bytes"), Some(4096));
+        assert_eq!((counted(&of_version_1, "7:3.writes"), counted(&of_version_1, "7:3.reads")), (Some(6), None));
     }
 
     #[test]

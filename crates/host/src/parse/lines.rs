@@ -51,7 +51,7 @@ fn split_path<'a>(line: &'a str, context: &Context) -> Option<(&'a str, &'a str)
         name.ends_with("_count")
             || name.ends_with("_input")
             || name == "scaling_cur_freq"
-            || ["cpu.", "cpuacct.", "memory.", "io."].iter().any(|start| name.starts_with(start))
+            || ["cpu.", "cpuacct.", "memory.", "io.", "blkio."].iter().any(|start| name.starts_with(start))
     };
     // Where the last part begins is kept on the way: looked for from each colon, a line of colons would take its length
     // squared.

@@ -71,7 +71,8 @@ find_sources() {
     done
     for folder in $CGROUPS; do
         for file in cpu.stat cpuacct.usage memory.current memory.usage_in_bytes memory.events memory.failcnt \
-            cpu.pressure memory.pressure io.pressure; do
+            cpu.pressure memory.pressure io.pressure io.stat blkio.throttle.io_service_bytes_recursive \
+            blkio.throttle.io_serviced_recursive; do
             [ -r "$folder/$file" ] && SOURCES="$SOURCES $folder/$file"
         done
     done

@@ -9,6 +9,7 @@ causes! {
     stolen,
     fewer_cores,
     slower,
+    io_limit,
     memory_limit,
     contention,
     slow_clock,

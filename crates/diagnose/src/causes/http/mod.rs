@@ -8,6 +8,7 @@ causes! {
     h2_window,
     larger_response,
     few_workers,
+    proxy_buffering,
     no_sendfile,
     sync_logging,
     pauses,

@@ -15,6 +15,7 @@ use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_h
 use crate::causes::likes;
 use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
+use crate::evidence::through_files::may_be_answers;
 use crate::evidence::tls_records::RECORD_OVERHEAD_BYTES;
 use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
 use crate::gap::{Flip, Gap, Look, View, per_byte_share};
@@ -67,6 +68,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     needs_no_hop(gap, &counts)?;
     let Ok((demands, _)) = by_calls else { return Ok(from_outside(gap, reference, counts)) };
+    if let Some(text) = may_be_answers(gap, &demands) {
+        return open(text);
+    }
     let Some(on_fast) = demands.fast else { return Ok(from_outside(gap, reference, counts)) };
     let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
         return open(format!("{counts}; what the servers' processes spend is not known"));

@@ -8,6 +8,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
+use crate::evidence::through_files::may_be_answers;
 use crate::evidence::worth::{acquit, demands, reference, share_of_log, waiting_ns};
 use crate::gap::{Flip, Gap};
 use crate::probes::Mode;
@@ -51,6 +52,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     // Somebody else's writing goes on without the server's.
     if on_slow.by_server_bytes.is_some_and(|bytes| bytes < 1.0) {
         return open(format!("{told_slow}, but its server writes nothing: somebody else does"));
+    }
+    if let Some(text) = may_be_answers(gap, &demands) {
+        return open(format!("{told_slow}; {text}"));
     }
     let Some(on_fast) = demands.fast.and_then(Writing::of) else {
         return open(format!("{told_slow}; what the disks of {fast} do is not known"));
