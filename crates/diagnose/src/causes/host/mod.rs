@@ -10,6 +10,7 @@ causes! {
     fewer_cores,
     slower,
     memory_limit,
+    cold_cache,
     contention,
     slow_clock,
 }
