@@ -207,6 +207,22 @@ fn a_cache_that_is_filled_without_reading_is_something_else() {
     set_up(&slow, &warm(), 16).both_ways(|explanation, _| assert!(!is_named(explanation), "{explanation:#?}"));
 }
 
+/// Both may wait for something that they share then, which hides no more than what the slow side takes.
+#[test]
+fn a_fast_side_that_gets_faster_too_hides_a_small_gap_and_not_a_large_one() {
+    let fast = Server { first_reads: Some(reading(300e3, 0.0)), ..warm() };
+    for (ns, is_found) in [(30e6, true), (600e3, false)] {
+        let slow = Server { first_reads: Some(reading(ns, 65e3)), ..warm() };
+        set_up(&slow, &fast, 1).both_ways(|explanation, side| {
+            if is_found {
+                assert_eq!(named(explanation)[0], (COLD, Some(side)), "{explanation:#?}");
+            } else {
+                left_open(explanation);
+            }
+        });
+    }
+}
+
 #[test]
 fn reads_that_take_too_little_time_are_not_what_goes_away() {
     let slow = Server { first_reads: Some(FirstReads { unseen: 0.9, ..reading(2e6, 65e3) }), ..warm() };

@@ -113,7 +113,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(Standing::RuledOut(on_flip(format!("{became}, and {again}"))));
     }
     // The few may be shorter work for both, so that both wait for something else.
-    if !flip.moved() || few.fast_is_relieved(&further) {
+    if !flip.moved() || few.may_hide_the_gap(&further) {
         return Err(Standing::Undecided(on_flip(format!("{became}: that leaves open whether it matters"))));
     }
     if let Some(why) = taken_away(further.slow, bytes) {
@@ -200,11 +200,16 @@ impl<'a> Asked<'a> {
         )
     }
 
-    /// Whether the fast side's requests are clearly shorter than before.
-    fn fast_is_relieved(&self, before: &Self) -> bool {
+    /// Whether the fast side's requests are clearly shorter than before, so that both sides may wait for something else that they share:
+    /// that hides no more than all of the time that the slow side's requests take by now, which may be little of the gap.
+    fn may_hide_the_gap(&self, before: &Self) -> bool {
         /// As under any load: see `Gap::flip_against`.
         const RELIEVED: f64 = 0.8;
-        self.view.fast_ns().zip(before.view.fast_ns()).is_none_or(|(now, then)| now < RELIEVED * then)
+        let times = || Some((before.view.fast_ns()?, self.view.fast_ns()?, self.view.slow_ns()?));
+        times().is_none_or(|(then, now, slow_now)| {
+            let most_left = (slow_now / then).ln_1p() / before.view.log.mid;
+            now < RELIEVED * then && most_left > 1.0 - Flip::EXPLAINS
+        })
     }
 }
 
