@@ -30,7 +30,9 @@ impl Twin {
     fn about_content(&self) -> Vec<(bool, &'static str)> {
         let is_path = matches!(self.content, Content::Path(_));
         let serves_paths = matches!(self.server, Server::Ruler | Server::HaproxyRuler | Server::Own);
-        vec![(is_path && !serves_paths, "serves files")]
+        let is_many = matches!(self.content, Content::Files { .. });
+        let serves_folders = matches!(self.server, Server::Nginx | Server::Apache | Server::Lighttpd);
+        vec![(is_path && !serves_paths, "serves files"), (is_many && !serves_folders, "serves one file")]
     }
 
     fn about_http(&self) -> Vec<(bool, &'static str)> {

@@ -18,6 +18,11 @@ pub(crate) struct Twin {
     pub(crate) address: Address,
 }
 
+/// The path of one of several files.
+pub(crate) fn one_of_files(number: &str) -> String {
+    format!("/f-{number}.html")
+}
+
 /// Which program serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
@@ -129,6 +134,8 @@ pub(crate) enum Versions {
 pub(crate) enum Content {
     /// A file of words that compress about as well as prose.
     Text { bytes: u64 },
+    /// So many such files, of which each request asks for one (nginx, Apache, lighttpd); in memory when the server is ready, or not.
+    Files { count: u32, bytes: u64, in_memory: bool },
     /// A path of the ruler or of the bench's own server.
     Path(String),
 }
@@ -391,7 +398,7 @@ impl Twin {
     /// Bytes of a body, where the twin serves a file; else 0.
     pub(crate) fn path_bytes(&self) -> u64 {
         match self.content {
-            Content::Text { bytes } => bytes,
+            Content::Text { bytes } | Content::Files { bytes, .. } => bytes,
             Content::Path(_) => 0,
         }
     }
@@ -404,6 +411,7 @@ impl Twin {
             }
             Content::Text { bytes } if self.server == Server::Own => format!("/page/{bytes}"),
             Content::Text { .. } => "/f.html".to_owned(),
+            Content::Files { .. } => one_of_files("0"),
             Content::Path(path) => path.clone(),
         }
     }

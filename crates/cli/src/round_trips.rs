@@ -193,6 +193,7 @@ fn variations() -> impl Strategy<Value = Variation> {
             peers: peers.into_iter().map(|peer: &str| (0, peer.parse().unwrap())).collect(),
             one_at_a_time: settings.1,
             settings: settings.0.into_iter().map(|value| (DECOMPRESS.id(), value.to_owned())).collect(),
+            same_few: false,
             twin: None,
         }
     })

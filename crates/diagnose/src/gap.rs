@@ -210,6 +210,15 @@ impl<'a> Gap<'a> {
 
     /// What this probe showed of the pair.
     pub(crate) fn look(&self, kind: Kind) -> Look<'a> {
+        self.look_at(kind, true)
+    }
+
+    /// The same where it does not matter whether all requests of a list were sent, and as often as each other.
+    pub(crate) fn look_whatever_is_asked(&self, kind: Kind) -> Look<'a> {
+        self.look_at(kind, false)
+    }
+
+    fn look_at(&self, kind: Kind, asks_for_the_same: bool) -> Look<'a> {
         let id = kind.id(self.mode);
         let Some(outcome) = self.case.outcome(&id) else {
             return match kind.possible(&self.case) {
@@ -255,7 +264,8 @@ impl<'a> Gap<'a> {
             }
         }
         // How long a round trip is does not depend on what is asked for.
-        if !kind.entry.is_for_times
+        if asks_for_the_same
+            && !kind.entry.is_for_times
             && let Some(why) = self.other_requests(slow, fast)
         {
             return missing(&why);
@@ -435,17 +445,26 @@ impl<'a> Gap<'a> {
 
     /// What the machines did for each op under the plan's load.
     pub(crate) fn demands(&self) -> DemandLook<'a> {
-        let id = self.hosts().id(self.mode);
-        let Some(outcome) = self.case.outcome(&id) else {
-            return match HOSTS.possible(&self.case) {
-                Ok(()) => DemandLook::NotAsked(HOSTS.probe(&self.case, self.mode)),
+        self.demands_at(self.hosts(), true)
+    }
+
+    /// What they did for each op of a probe that reads them, whichever requests of a list were sent.
+    pub(crate) fn demands_whatever_is_asked(&self, kind: Kind) -> DemandLook<'a> {
+        self.demands_at(kind, false)
+    }
+
+    fn demands_at(&self, kind: Kind, asks_for_the_same: bool) -> DemandLook<'a> {
+        let Some(outcome) = self.case.outcome(&kind.id(self.mode)) else {
+            return match kind.possible(&self.case) {
+                Ok(()) => DemandLook::NotAsked(kind.probe(&self.case, self.mode)),
                 Err(why) => DemandLook::Missing(why),
             };
         };
         if let Some(why) = &outcome.unavailable {
             return DemandLook::Missing(sanitize_line(why.told()));
         }
-        if let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast))
+        if asks_for_the_same
+            && let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast))
             && let Some(why) = self.other_requests(slow, fast)
         {
             return DemandLook::Missing(why);

@@ -204,6 +204,10 @@ impl Opens for Target {
         self.first().go_on_after(begun, workers);
     }
 
+    fn go_round_in(&self, ops: u64) {
+        self.first().go_round_in(ops);
+    }
+
     fn places(&self) -> u64 {
         match self {
             Self::Plain(_) => 1,

@@ -140,6 +140,13 @@ impl HttpFactory {
         }
     }
 
+    /// The load to come sends the first so many requests of each worker, again and again.
+    pub fn go_round_in(&self, ops: u64) {
+        if let Requests::Many(repertoire) = &self.shared.requests {
+            repertoire.go_round_in(ops);
+        }
+    }
+
     /// Opens a session of load on the target.
     pub fn session(&self, connections: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
         match self.shared.http2 {

@@ -242,7 +242,13 @@ impl Lab {
             let name = plan.targets.get(twin.of).map(|target| sanitize_line(&target.name)).unwrap_or_default();
             answers_alike(of_server, of_twin, changed).map_err(|text| LabError::Target { name, text })?;
         }
+        // Of the same requests on all targets.
+        let few = site.begun.iter().min().map(|begun| few_of(*begun, site.plan.load.threads));
         for (contact, begun) in contacts.iter().zip(site.begun) {
+            if let Some(few) = few.filter(|_| probe.variation.same_few) {
+                contact.opens.go_round_in(few);
+                continue;
+            }
             // Those of the whole plan: a probe may have fewer than the load before it.
             contact.opens.go_on_after(*begun, site.plan.load.threads);
         }
@@ -452,6 +458,13 @@ impl Rhythm {
         let turn_ns = *lengths_ns.select_nth_unstable(middle).1;
         Some(Self { turns: u32::try_from(most).ok()?, turn_ns })
     }
+}
+
+/// How many of its first requests each worker sends again and again, where each of so many workers began its part of so many: what was
+/// asked for in half a second of half a minute, so that all of them are asked for several times in a probe, whichever they are.
+fn few_of(begun: u64, workers: u32) -> u64 {
+    const PARTS: u64 = 64;
+    (begun / u64::from(workers.max(1)) / PARTS).max(1)
 }
 
 /// Ops that these slots began on each target. How many each worker began is not kept: it is no more than all.
@@ -671,6 +684,11 @@ impl Clock {
 mod tests {
     use super::*;
     use duel_model::Known;
+
+    #[test]
+    fn the_same_few_requests_are_a_small_part_of_what_each_worker_has_begun() {
+        assert_eq!([few_of(64_000, 1), few_of(64_000, 2), few_of(63, 1), few_of(0, 0)], [1_000, 500, 1, 1]);
+    }
 
     #[test]
     fn slots_in_which_lanes_take_turns_hold_several_rounds_as_long_as_that_can_be_afforded() {

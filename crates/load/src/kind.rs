@@ -387,6 +387,11 @@ pub trait Opens: fmt::Debug + Send + Sync {
         let _ = (begun, workers);
     }
 
+    /// Ops that differ are the first so many of each worker, again and again, in place of further ones.
+    fn go_round_in(&self, ops: u64) {
+        let _ = ops;
+    }
+
     /// To how many places each lane is connected, as far as that is known.
     fn places(&self) -> u64 {
         1

@@ -44,6 +44,9 @@ pub struct Variation {
     /// One op under way at a time, over all connections in turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
+    /// Of requests that differ the first few, again and again, in place of further ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_few: bool,
     /// Declared settings, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<Id, String>,
@@ -75,6 +78,8 @@ impl Plan {
             settings,
             // Where requests go, and not what they are.
             twin: _,
+            // Which of the plan's requests are sent, and not what they are.
+            same_few: _,
         } = variation.clone();
         let mut plan = self.clone();
         // Who asks for so many connections wants them at work.

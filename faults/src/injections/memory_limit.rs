@@ -31,13 +31,3 @@ fn verify(arena: &Arena) -> anyhow::Result<Bite> {
     let time = |up: &Up| Ok(arena.client.curl(up, &Requests::kept_alive(3))?.total_s * 1e3);
     Ok(bite.and(Bite::ratio("ms per answer", arena.by_turns(time)?, 1.2)))
 }
-
-fn disk_bytes(up: &Up) -> anyhow::Result<f64> {
-    let mut sum = 0.0;
-    for pid in up.pids()? {
-        let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-        let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-        sum += line.and_then(|bytes| bytes.parse::<f64>().ok()).unwrap_or(0.0);
-    }
-    Ok(sum)
-}

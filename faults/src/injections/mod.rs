@@ -72,6 +72,7 @@ causes!(
     security_hooks,
     slow_clock,
     memory_limit,
+    cold_cache,
     slow_reads,
     group_limit,
     lock_contention,
@@ -97,6 +98,17 @@ fn cpu_per_request(arena: &Arena, load: &ToolLoad) -> anyhow::Result<(f64, f64)>
 /// Time per request under load, in milliseconds.
 fn ms_per_request(arena: &Arena, load: &ToolLoad) -> anyhow::Result<(f64, f64)> {
     arena.by_turns(|up| Ok(1e3 / arena.client.load(up, load)?.per_s))
+}
+
+/// Bytes that the server's processes have had read from disks.
+fn disk_bytes(up: &Up) -> anyhow::Result<f64> {
+    let mut sum = 0.0;
+    for pid in up.pids()? {
+        let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+        sum += line.and_then(|bytes| bytes.parse::<f64>().ok()).unwrap_or(0.0);
+    }
+    Ok(sum)
 }
 
 /// A counter of the kernel's in the server's namespace, as `nstat` calls it, and how much it grows by `doing`.

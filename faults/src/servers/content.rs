@@ -1,9 +1,9 @@
 //! What servers serve.
 
-use crate::twin::{Content, Server, Twin};
+use crate::twin::{Content, Server, Twin, one_of_files};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use rustix::fs::{Advice, fadvise, fsync};
+use rustix::fs::{Advice, fadvise, fsync, syncfs};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,11 @@ pub(crate) const FILE: &str = "f.html";
 /// Writes the twin's file, if it serves one. Its pages leave the cache, so that they are charged to who reads them: to the
 /// server's control group.
 pub(crate) fn place(folder: &Path, twin: &Twin) -> anyhow::Result<()> {
-    let Content::Text { bytes } = twin.content else { return Ok(()) };
+    let bytes = match twin.content {
+        Content::Text { bytes } => bytes,
+        Content::Files { count, bytes, in_memory } => return place_files(folder, count, bytes, in_memory),
+        Content::Path(_) => return Ok(()),
+    };
     if matches!(twin.server, Server::Ruler | Server::HaproxyRuler | Server::Own) {
         return Ok(());
     }
@@ -23,6 +27,34 @@ pub(crate) fn place(folder: &Path, twin: &Twin) -> anyhow::Result<()> {
     file.write_all(&prose(bytes))?;
     fsync(&file)?;
     fadvise(&file, 0, None, Advice::DontNeed)?;
+    Ok(())
+}
+
+/// The paths of several files, one on each line.
+pub(crate) const PATHS: &str = "paths";
+
+/// Writes so many files and a list of their paths. Pages that have been written stay in memory until they are thrown out.
+fn place_files(folder: &Path, count: u32, bytes: u64, in_memory: bool) -> anyhow::Result<()> {
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+    let text = prose(bytes);
+    let mut paths = String::new();
+    for number in 0..count {
+        let path = one_of_files(&number.to_string());
+        std::fs::write(folder.join(&path[1..]), &text)?;
+        paths.push_str(&path);
+        paths.push('\n');
+    }
+    std::fs::write(folder.join(PATHS), paths)?;
+    syncfs(std::fs::File::open(folder)?)?;
+    if in_memory { Ok(()) } else { forget_files(folder, 0..count) }
+}
+
+/// Throws the pages of these files out of memory.
+pub(crate) fn forget_files(folder: &Path, numbers: std::ops::Range<u32>) -> anyhow::Result<()> {
+    for number in numbers {
+        let path = one_of_files(&number.to_string());
+        fadvise(std::fs::File::open(folder.join(&path[1..]))?, 0, None, Advice::DontNeed)?;
+    }
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod processes;
 use crate::twin::{Address, Network, Process, Twin};
 use crate::world::{Cgroup, Folder, Launch, Namespace, Running, Volume, World};
 use anyhow::Context;
+pub(crate) use content::{PATHS, forget_files};
 pub(crate) use lighttpd::is_installed as lighttpd_is_installed;
 pub(crate) use network::Place;
 pub(crate) use php::program as php_fpm;
@@ -165,11 +166,16 @@ impl<S: Serve> Up<S> {
 impl Up {
     /// The address that the client asks for.
     pub(crate) fn url(&self) -> String {
+        self.url_of(&self.twin.path())
+    }
+
+    /// The address of another path.
+    pub(crate) fn url_of(&self, path: &str) -> String {
         let host = match self.twin.address {
             Address::Literal => self.place.server_address().to_string(),
             Address::Name { .. } => self.place.name(),
         };
-        format!("{}://{host}{}", self.twin.scheme(), self.twin.path())
+        format!("{}://{host}{path}", self.twin.scheme())
     }
 }
 

@@ -29,7 +29,7 @@ impl Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 57] = [
+static LIKES: [(&str, &str, Must); 58] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -63,6 +63,8 @@ static LIKES: [(&str, &str, Must); 57] = [
     ("cpu.security-hooks", "net.small-mtu", Must::NotBeSeen),
     ("cpu.security-hooks", "net.extra-hop", Must::NotBeSeen),
     ("cpu.security-hooks", "mem.limit", Must::NotBeSeen),
+    // Who cannot keep what it has read reads first what it will read again.
+    ("mem.cold-cache", "mem.limit", Must::NotFit),
     // Others run beside both, and one of the two was put behind them.
     ("cpu.noisy-neighbour", "cpu.priority", Must::NotFit),
     // Few workers let throughput level off: where it falls, requests hinder each other.

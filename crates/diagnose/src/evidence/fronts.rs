@@ -35,15 +35,21 @@ pub(crate) struct Asking {
 impl Fronts {
     /// Of what the machines counted. By how much either was slower meanwhile does not matter.
     pub(crate) fn of(gap: &Gap<'_>, demands: &Demands<'_>) -> Result<Self, Standing> {
+        let Look::Shown(seen) = gap.look(gap.hosts()) else {
+            let text = "what was answered meanwhile is not known";
+            return Err(Standing::Undecided(gap.on_host(text.to_owned(), None)));
+        };
+        Self::beside(gap, demands, &seen)
+    }
+
+    /// The same beside what was answered meanwhile.
+    pub(crate) fn beside(gap: &Gap<'_>, demands: &Demands<'_>, seen: &View<'_>) -> Result<Self, Standing> {
         let open = |text: &str| Standing::Undecided(gap.on_host(text.to_owned(), None));
         if gap.case.http().is_some_and(|http| http.body != Body::None) {
             return Err(open(
                 "requests have bodies, which arrive as answers do: whether those are handed on is not known",
             ));
         }
-        let Look::Shown(seen) = gap.look(gap.hosts()) else {
-            return Err(open("what was answered meanwhile is not known"));
-        };
         let fast_demand = demands.fast.ok_or_else(|| open("the other machine is not read"))?;
         let of_slow = Asking::of(gap, gap.slow, demands.slow, seen.slow);
         let of_fast = Asking::of(gap, gap.fast, fast_demand, seen.fast);

@@ -18,12 +18,12 @@ const SLEEPS: &[(&str, &[&str])] = &[
     ("for a timer", &["nanosleep"]),
     ("for any of several connections", &["ep_poll", "epoll", "poll_schedule", "do_poll", "do_select"]),
     ("for what arrives at a socket", &["sk_wait", "wait_woken", "unix_stream", "inet_csk", "skb_recv", "tcp_recv"]),
-    (
-        "for a disk",
-        &["io_schedule", "folio_wait", "jbd2", "xlog", "xfs_log", "btrfs", "blk_", "bio_wait", "bit_wait_io"],
-    ),
+    ("for a disk", DISK),
     ("for a pipe", &["pipe"]),
 ];
+
+const DISK: &[&str] =
+    &["io_schedule", "folio_wait", "jbd2", "xlog", "xfs_log", "btrfs", "blk_", "bio_wait", "bit_wait_io"];
 
 /// Looks that tell who waits at a server: those of three slots under load, and those before one slot without.
 pub(super) const LEAST_LOOKS: [u32; 2] = [9, 3];
@@ -35,6 +35,13 @@ pub(crate) fn for_each_other(demand: &HostDemand) -> Option<f64> {
     let is_enough = [loaded.looks, quiet.looks].iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
     let [loaded, quiet] = [loaded, quiet].map(Sleepers::mean_without_timeout);
     Some(loaded? - quiet?).filter(|_| is_enough)
+}
+
+/// Threads of the server that sleep for a disk, at a time, more under load than without; `None` in the same way.
+pub(crate) fn for_disks(demand: &HostDemand) -> Option<f64> {
+    let looks = [demand.sleepers.looks, demand.quiet_sleepers.looks];
+    let is_enough = looks.iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
+    more_under_load(demand, |function| DISK.iter().any(|part| function.contains(part))).filter(|_| is_enough)
 }
 
 fn more_under_load(demand: &HostDemand, is_such: impl Fn(&str) -> bool + Copy) -> Option<f64> {
@@ -78,6 +85,15 @@ mod tests {
             quiet_sleepers: asleep(5, quiet.0, quiet.1),
             ..HostDemand::default()
         }
+    }
+
+    #[test]
+    fn who_waits_for_a_disk_is_told_from_who_waits_for_a_connection() {
+        let (loaded, quiet): (&[_], &[_]) =
+            (&[("folio_wait_bit_common", 12), ("io_schedule", 8), ("ep_poll", 30)], &[("ep_poll", 20)]);
+        assert_eq!(for_disks(&demand((0, loaded), (0, quiet))), Some(2.0));
+        let few = HostDemand { sleepers: asleep(8, 0, loaded), ..demand((0, loaded), (0, quiet)) };
+        assert_eq!(for_disks(&few), None);
     }
 
     #[test]

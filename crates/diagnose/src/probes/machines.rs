@@ -20,6 +20,24 @@ pub(crate) const HOSTS: Kind = Kind::new(&Entry {
     ..FLIP
 });
 
+/// The same with a few of the requests, again and again: what is asked for has been read before. Whatever else the server does for each
+/// request it does as before.
+pub(crate) const SAME_FEW: Kind = Kind::new(&Entry {
+    id: "same-few",
+    phrase: "with the same few requests again and again",
+    question: "Is what was asked for before served faster?",
+    load: Load::Plan,
+    reads: Reads::Hosts,
+    possible: |kind, case| {
+        (HOSTS.entry.possible)(kind, case)?;
+        let differ = case.http().is_some_and(|http| http.requests.differ());
+        if differ { Ok(()) } else { Err("all requests ask for the same".to_owned()) }
+    },
+    varies: |_, _, to| to.same_few = true,
+    budget: Budget::AtLeast(HOSTS_BUDGET_NS),
+    ..FLIP
+});
+
 /// Six pairs of slots of 0.4 s for two targets take 9.6 s with what is drained; see `SHORTEST_READ_SLOT_NS` in `lab`.
 const HOSTS_BUDGET_NS: Nanos = 10 * SECOND_NS;
 

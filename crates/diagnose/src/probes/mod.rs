@@ -10,7 +10,7 @@ mod web;
 
 pub(crate) use copies::{COPY, REWRITTEN_COPY, copy_setting, copy_with};
 pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, IN_TURN, STREAMS};
-pub(crate) use machines::{FILES, HOSTS, LENS, twin};
+pub(crate) use machines::{FILES, HOSTS, LENS, SAME_FEW, twin};
 pub(crate) use settings::{
     ASYNCHRONOUS, COMPRESSIBLE, DEEPER, FAR_BLOCK, FEW_ROWS, FEWER_DATAGRAMS, KEPT_SESSIONS, LARGER_BLOCK, LITTLE,
     LOGGING_SETTINGS, MANY_CALLS, NO_AES, NO_FEATURES, NO_FLUSH, OTHER_SETTINGS, OWN_READ_AHEAD, SET_WINDOW,

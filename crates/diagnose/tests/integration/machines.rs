@@ -2,7 +2,7 @@
 //! where something alike is at work, and never where the machine is not read.
 
 use crate::world::machine::{UNAVAILABLE, UNTIMED};
-use crate::world::{Dice, Server, World, named, open_loop, world};
+use crate::world::{Dice, FirstReads, Server, World, named, open_loop, world};
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 use duel_model::{Confidence, Explanation, SECOND_NS};
 use std::collections::BTreeSet;
@@ -742,10 +742,26 @@ fn random_world(seed: u64, noise: f64) -> World {
     if slow.quota.is_some() || slow.others > 0.0 || slow.disk > 0.0 {
         slow.seems_to_pause = pauses.between(0.01, 0.5);
     }
+    let mut cold = Dice(seed ^ 0xc01d_0000);
+    let differ = cold.chance(0.3);
+    let mut fast = base;
+    if differ {
+        let reads = |ns: f64, again| Some(FirstReads { ns, bytes: 1e4, again, ..FirstReads::default() });
+        let ns = cold.between(10e3, 10e6);
+        let again = cold.chance(0.3);
+        slow.first_reads = if cold.chance(0.6) { reads(ns, again) } else { Some(FirstReads::default()) };
+        if slow.first_reads.is_some_and(|reads| reads.ns > 0.0) {
+            // As above.
+            slow.pauses = 0.0;
+        }
+        fast.first_reads = if cold.chance(0.3) { reads(0.5 * ns, again) } else { Some(FirstReads::default()) };
+    }
+    let base = fast;
     let counts = [("process.minor_faults", 0.0), ("tcp.sent_segments", 2.0)];
     let [slow, base] = [slow, base].map(|server| with_counts(server, &counts));
     let world = a_world(&slow, &base, (body, dice.chance(0.5), connections));
     let mut world = World { noise, seed, budget_ns: 600 * SECOND_NS, ..world };
+    world.http().requests.is_template = differ;
     if seed % 8 >= 4 {
         let interrupts = Dice(!seed).between(0.05, 0.6);
         for server in &mut world.servers {
@@ -772,6 +788,8 @@ fn true_share(world: &World, cause: &str, target: Option<&str>) -> f64 {
             "cpu.slower" => to.cpu = from.cpu,
             "cpu.slow-clock" | "cpu.security-hooks" => to.kernel = from.kernel,
             "mem.limit" => to.disk = from.disk,
+            // What is read again and again is no first use.
+            "mem.cold-cache" => to.first_reads = from.first_reads.map(|reads| FirstReads { again: false, ..reads }),
             "lock.contention" => to.kappa = from.kappa,
             "app.pauses" => to.pauses = from.pauses,
             "tls.aes-unused" => to.aes = from.aes,
@@ -780,6 +798,9 @@ fn true_share(world: &World, cause: &str, target: Option<&str>) -> f64 {
         to
     };
     let (cured, infected) = (transfer(other, sick), transfer(sick, other));
+    if cause == "mem.cold-cache" && sick.first_reads.is_none_or(|reads| reads.again) {
+        return 0.0;
+    }
     let share = |connections: Option<u32>| {
         let variation = duel_model::Variation { connections, ..Default::default() };
         let ns = |server: &Server| 1e9 / world.show(server, &variation).rate;

@@ -13,6 +13,7 @@ mod bad_backend;
 mod below;
 mod causes;
 mod client_limit;
+mod cold_cache;
 mod databases;
 mod disks;
 mod handshakes_and_sizes;

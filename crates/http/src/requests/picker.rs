@@ -2,7 +2,7 @@
 //!
 //! Workers share nothing while a slot runs. Worker w of W begins at its W-th part of the list and goes round from there, so
 //! that each request is sent equally often by each worker, and `-n` of a list's length sends each exactly once. Numbers
-//! are w, w + W, w + 2 W and so on, beyond all that were given before.
+//! are w, w + W, w + 2 W and so on, beyond all that were given before. Who is to go round in a few requests begins anew behind them.
 
 use crate::requests::cookies::{Jar, path_of};
 use crate::requests::place::{self, Place};
@@ -32,6 +32,18 @@ pub(crate) struct Picker {
     random: Pcg64Mcg,
     /// A body with its values.
     body: Vec<u8>,
+    round: Option<Round>,
+}
+
+/// Ops after which a worker begins anew, and where it stood then.
+#[derive(Debug)]
+struct Round {
+    ops: u64,
+    left: u64,
+    number: u64,
+    point: u64,
+    row: usize,
+    random: Pcg64Mcg,
 }
 
 /// What a connection's op sends.
@@ -81,26 +93,25 @@ impl Picker {
     pub(crate) fn new(repertoire: &Repertoire, worker: WorkerId) -> Self {
         let progress = repertoire.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let number = u64::from(worker.number);
-        let begun = progress.begun.get(worker.number as usize).copied().unwrap_or(0);
+        // Who goes round begins where the first session began.
+        let begun = match progress.round {
+            Some(_) => 0,
+            None => progress.begun.get(worker.number as usize).copied().unwrap_or(0),
+        };
         // Where the worker goes on, and what its random values never were before.
         let gone = progress.contacted + begun;
         let total = repertoire.total;
         let stride = if repertoire.cumulative.is_empty() { 1 } else { scattering_stride(total) };
         let position = (u128::from(share(total, worker)) + u128::from(gone)) * u128::from(stride);
         let rows = repertoire.rows.as_ref().map_or(1, |rows| rows.len() as u64);
-        Self {
-            worker,
-            begun,
-            begun_before: begun,
-            next_number: progress.next_number + number,
-            point: (position % u128::from(total)) as u64,
-            stride,
-            row: ((share(rows, worker) + gone) % rows) as usize,
-            random: Pcg64Mcg::seed_from_u64(
-                repertoire.seed ^ (number << 48) ^ gone.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            ),
-            body: Vec::new(),
-        }
+        let next_number = if progress.round.is_some() { number } else { progress.next_number + number };
+        let point = (position % u128::from(total)) as u64;
+        let row = ((share(rows, worker) + gone) % rows) as usize;
+        let random =
+            Pcg64Mcg::seed_from_u64(repertoire.seed ^ (number << 48) ^ gone.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let beginning = |ops| Round { ops, left: ops, number: next_number, point, row, random: random.clone() };
+        let round = progress.round.map(beginning);
+        Self { worker, begun, begun_before: begun, next_number, point, stride, row, random, body: Vec::new(), round }
     }
 
     /// Leaves word of how far this worker has come, for sessions to come.
@@ -121,6 +132,14 @@ impl Picker {
 
     /// Chooses the next op's request and puts its values in; answers whether its response has no body.
     pub(crate) fn pick(&mut self, repertoire: &Repertoire, draft: &mut Draft, jar: Option<&Jar>) -> bool {
+        if let Some(round) = &mut self.round {
+            if round.left == 0 {
+                round.left = round.ops;
+                (self.next_number, self.point, self.row) = (round.number, round.point, round.row);
+                self.random = round.random.clone();
+            }
+            round.left -= 1;
+        }
         let index = self.next_index(repertoire);
         let values = Values { number: self.next_number, row: self.row, uuid: None };
         self.next_number += u64::from(self.worker.of);
@@ -503,6 +522,39 @@ mod tests {
             all.extend(sent(&later, 1, 5));
             let distinct: std::collections::BTreeSet<_> = all.iter().collect();
             assert_eq!(distinct.len(), all.len(), "{variable}");
+        }
+    }
+
+    #[test]
+    fn who_goes_round_sends_what_was_sent_first_again_and_again_in_each_session() {
+        let file = File::new("round", "/a\n/b\n/c\n/d\n/e\n/f\n");
+        let listed_in_turn =
+            || Repertoire::build(&listed(&file, RequestOrder::InTurn), &"http://h/".parse().unwrap(), "http://h/");
+        let of_template = |url: &str| template(url, HttpPlan::default());
+        let builds: [&dyn Fn() -> Repertoire; 4] = [
+            &|| listed_in_turn().unwrap(),
+            &|| of_template("http://h/{n}"),
+            &|| of_template("http://h/{uuid}"),
+            &|| of_template("http://h/{rand:1..1000000}"),
+        ];
+        for build in builds {
+            for of in [1, 2] {
+                let worker = worker(of - 1, of);
+                let sent = |repertoire: &Repertoire, ops: usize| {
+                    let mut picker = Picker::new(repertoire, worker);
+                    let all: Vec<_> = (0..ops).map(|_| next(&mut picker, repertoire)).collect();
+                    picker.leave_word(repertoire);
+                    all
+                };
+                let first = sent(&build(), 2);
+                assert_ne!(first[0], first[1]);
+                let round = build();
+                round.go_round_in(2);
+                for _ in 0..2 {
+                    let sent = sent(&round, 5);
+                    assert_eq!(sent.iter().collect::<Vec<_>>(), [0, 1, 0, 1, 0].map(|place: usize| &first[place]));
+                }
+            }
         }
     }
 

@@ -98,6 +98,8 @@ pub(crate) struct Progress {
     pub(crate) begun: Vec<u64>,
     /// Requests that the first contact has sent, from the list's beginning on. They are behind all workers.
     pub(crate) contacted: u64,
+    /// Ops after which each worker begins anew with what it sent first; `None`: it goes on.
+    pub(crate) round: Option<u64>,
 }
 
 impl Repertoire {
@@ -206,6 +208,12 @@ impl Repertoire {
         let mut progress = self.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         progress.next_number += begun.saturating_mul(workers);
         progress.begun = vec![begun; workers as usize];
+    }
+
+    /// What each worker sends first, so many ops, is sent again and again: also by sessions to come, as if nothing had been sent before them.
+    pub(crate) fn go_round_in(&self, ops: u64) {
+        let mut progress = self.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        progress.round = Some(ops.max(1));
     }
 
     /// Whether a request may change something on the server.

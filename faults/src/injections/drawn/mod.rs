@@ -100,7 +100,7 @@ impl Setup {
 
     fn body_bytes(&self) -> u64 {
         match self.twin.content {
-            Content::Text { bytes } => bytes,
+            Content::Text { bytes } | Content::Files { bytes, .. } => bytes,
             Content::Path(_) => 0,
         }
     }

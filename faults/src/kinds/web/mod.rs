@@ -5,8 +5,8 @@ mod tools;
 use super::{Kind, Pair};
 use crate::arena::Arena;
 use crate::case::Setup;
-use crate::servers::{Place, Up};
-use crate::twin::{Content, Server, Tls, Twin};
+use crate::servers::{PATHS, Place, Up};
+use crate::twin::{Content, Server, Tls, Twin, one_of_files};
 use crate::world::{Launch, World};
 use std::path::Path;
 pub(crate) use tools::{H2load, Requests, ToolLoad};
@@ -31,6 +31,8 @@ pub(crate) struct Load {
     pub(crate) body_bytes: Option<u32>,
     /// Requests per second that are offered, where they are not sent one after the other.
     pub(crate) per_s: Option<u32>,
+    /// Several files are asked for as they are listed, and not at random.
+    pub(crate) in_turn: bool,
 }
 
 impl Kind for Web {
@@ -42,6 +44,7 @@ impl Kind for Web {
     fn words_of_setup(twin: &Twin, load: &Load) -> Vec<String> {
         let what = match &twin.content {
             Content::Text { bytes } => size(*bytes),
+            Content::Files { count, bytes, .. } => format!("{count}x{}", size(*bytes)),
             Content::Path(path) => path.trim_start_matches('/').replace('/', "-"),
         };
         let connections = match (load.connect_anew, load.resumption) {
@@ -62,6 +65,7 @@ impl Kind for Web {
         .chain(load.h2_window_bytes.map(|bytes| format!("win{}", size(bytes.into()))))
         .chain(load.body_bytes.map(|bytes| format!("post{}", size(bytes.into()))))
         .chain(load.per_s.map(|rate| format!("{rate}ps")))
+        .chain(load.in_turn.then(|| "listed".to_owned()))
         .collect()
     }
 
@@ -77,8 +81,26 @@ impl Kind for Web {
     }
 
     fn duel(arena: &Arena, load: &Load, duel: &Path, local: bool) -> Launch {
-        let address = |up: &&Up| format!("{}={}", up.place().target_name(), up.url());
+        let at_random = match arena.healthy.twin().content {
+            Content::Files { count, .. } if !load.in_turn => Some(one_of_files(&format!("{{rand:0..{}}}", count - 1))),
+            Content::Files { .. } | Content::Text { .. } | Content::Path(_) => None,
+        };
+        let address = |up: &&Up| {
+            let url = match &at_random {
+                Some(path) => up.url_of(path),
+                // Listed paths go behind it.
+                None if load.in_turn => up.url_of(""),
+                None => up.url(),
+            };
+            format!("{}={url}", up.place().target_name())
+        };
         let mut words: Vec<String> = arena.in_order().iter().map(address).collect();
+        if at_random.is_some() {
+            words.push("--template".to_owned());
+        }
+        if load.in_turn {
+            words.extend(["--urls".to_owned(), arena.healthy.root().join(PATHS).display().to_string()]);
+        }
         words.extend(["--insecure", "-t", "1", "-c", &load.connections.to_string()].map(str::to_owned));
         if load.connect_anew {
             words.push("--no-keepalive".to_owned());
@@ -118,6 +140,7 @@ impl Setup {
             h2_window_bytes: None,
             body_bytes: None,
             per_s: None,
+            in_turn: false,
         };
         Setup::new(Twin::healthy(server), load)
     }
@@ -129,6 +152,18 @@ impl Setup {
 
     pub(crate) fn bytes(mut self, bytes: u64) -> Setup {
         self.twin.content = Content::Text { bytes };
+        self
+    }
+
+    /// So many files of so many bytes, which are in memory.
+    pub(crate) fn files(mut self, count: u32, bytes: u64) -> Setup {
+        self.twin.content = Content::Files { count, bytes, in_memory: true };
+        self
+    }
+
+    /// They are asked for as they are listed.
+    pub(crate) fn in_turn(mut self) -> Setup {
+        self.load.in_turn = true;
         self
     }
 

@@ -11,6 +11,7 @@ causes! {
     slower,
     io_limit,
     memory_limit,
+    cold_cache,
     contention,
     slow_clock,
 }

@@ -206,9 +206,12 @@ fn count_the_rest(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
         ("memory.refaults_file", 0.0),
         ("memory.swapped_in_bytes", 0.0),
         ("cgroup.memory_limit_hits", 0.0),
-        ("disk.sda.busy_ns", server.disk),
-        ("disk.sda.read_ns", server.disk),
-        ("disk.sda.reads", server.disk / 1e5),
+        ("disk.sda.busy_ns", shown.disk_ns),
+        ("disk.sda.read_ns", shown.disk_ns),
+        ("disk.sda.reads", shown.disk_ns / 1e5),
     ];
+    if server.first_reads.is_some() {
+        growth.insert("workers.disk_read_bytes".to_owned(), shown.read_bytes * ops);
+    }
     growth.extend(per_op.map(|(key, per_op)| (key.to_owned(), per_op * ops)));
 }

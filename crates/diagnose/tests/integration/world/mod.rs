@@ -113,6 +113,8 @@ pub struct Server {
     pub generator: f64,
     /// Time per op at a disk that serves one request at a time.
     pub disk: f64,
+    /// What it reads of what it is asked for the first time; `None`: nobody counts what it reads.
+    pub first_reads: Option<FirstReads>,
     /// What two connections at a time cost each other, as in the universal scalability law.
     pub kappa: f64,
     /// What its machine tells; `None`: not read.
@@ -156,6 +158,19 @@ pub struct Server {
     /// Some of its connections are slower than the others.
     pub slow_connections: Option<SlowConnections>,
     pub net: network::Net,
+}
+
+/// What a server does for a request for what it was not asked for before.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FirstReads {
+    /// Time, which goes by at its disk if it reads anything.
+    pub ns: f64,
+    /// Bytes that it reads.
+    pub bytes: f64,
+    /// The share of that time that the disk is not seen to be busy.
+    pub unseen: f64,
+    /// It does all that for what it was asked for before, too.
+    pub again: bool,
 }
 
 /// A share of a server's connections whose requests take longer.
@@ -254,6 +269,7 @@ impl Default for Server {
             outside: 0.0,
             generator: 0.0,
             disk: 0.0,
+            first_reads: None,
             kappa: 0.0,
             facts: None,
             all_read: false,
@@ -421,6 +437,9 @@ pub struct Shown {
     /// CPU time in the server's own code and in the kernel.
     user_ns: f64,
     system_ns: f64,
+    /// What its disk is seen to do for each request, and what the server reads of it.
+    disk_ns: f64,
+    read_bytes: f64,
 }
 
 /// What a TLS handshake came to.
@@ -531,7 +550,9 @@ impl World {
                 phases.push((phase::TLS, share_new * f64::from(trips) * server.round_trip + cpu * handshake));
             }
         }
-        let elsewhere = server.outside + server.disk;
+        let reads = server.first_reads.filter(|reads| !variation.same_few || reads.again).unwrap_or_default();
+        let disk = server.disk + if reads.bytes > 0.0 { reads.ns } else { 0.0 };
+        let elsewhere = server.outside + server.disk + reads.ns;
         let disliked = if variation.sources.is_none() { server.dislikes_us } else { 0.0 };
         let delay = server.delay + if http2 { 0.0 } else { server.http1_delay };
         let wait = delay + disliked + cpu * (fixed + server.kernel) + elsewhere;
@@ -567,7 +588,7 @@ impl World {
         let takes_ns = busy_ns * (1.0 + server.crowded);
         let by_cpus =
             (cpus * 1e9 / (takes_ns + server.outside + server.generator)).min(server.workers * 1e9 / takes_ns);
-        let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
+        let by_disk = if disk > 0.0 { 1e9 / disk } else { f64::INFINITY };
         let free = (1.0 - server.pauses) * (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
             / (1.0 + server.kappa * connections * (connections - 1.0));
         let wants_cpus = free * busy_ns / 1e9;
@@ -604,6 +625,8 @@ impl World {
             refused,
             user_ns,
             system_ns,
+            disk_ns: if reads.bytes > 0.0 { disk - reads.unseen * reads.ns } else { disk },
+            read_bytes: reads.bytes,
         }
     }
 
