@@ -111,17 +111,18 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
     }
 }
 
-/// How the ways to both machines are compared without their servers; empty where a machine is not known, or is this one.
+/// How the ways to both machines are compared without their servers; empty where a machine is not known, is this one, or is that of
+/// both.
 fn way_alone(gap: &Gap<'_>) -> String {
     let end = |side: usize| {
         let target = gap.case.plan.targets.get(side)?;
         let machine = target.machine().filter(|machine| !machine.is_empty() && !target.is_on_loopback())?;
         let host = if machine.contains(':') { format!("[{machine}]") } else { machine.to_owned() };
-        Some(shell_word(&format!("{}=tcp://{}", target.name, sanitize_line(&host))))
+        Some((machine.to_owned(), shell_word(&format!("{}=tcp://{}", gap.name(side), sanitize_line(&host)))))
     };
     let (first, second) = (gap.slow.min(gap.fast), gap.slow.max(gap.fast));
     match (end(first), end(second)) {
-        (Some(a), Some(b)) => {
+        (Some((of_a, a)), Some((of_b, b))) if of_a != of_b => {
             format!(" The ways without the servers: `duel net serve` on both machines, then `duel {a} {b} --why` here.")
         }
         _ => String::new(),

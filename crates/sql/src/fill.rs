@@ -21,8 +21,8 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of a statement or transaction: what is lost at most when it is interrupted. COPY is PostgreSQL's, LOAD DATA is MySQL's.
-const COPY_ROWS: u64 = 50_000;
+/// Rows of a statement or transaction: what is lost at most when duel is killed. Who asks it to stop ends a bulk load early.
+const LOAD_ROWS: u64 = 50_000;
 const INSERT_ROWS: u64 = 1_000;
 const SQLITE_ROWS: u64 = 10_000;
 /// Rows that are written at a time to a bulk load.
@@ -249,9 +249,14 @@ fn open(at: &Address) -> Result<Database, SqlFailure> {
     }
 }
 
-/// Loads rows that we send. The data is called so in the statement; no file of this machine is read.
-fn load(table: &str) -> String {
-    format!("LOAD DATA LOCAL INFILE '{LOADED_NAME}' INTO TABLE {table} CHARACTER SET utf8mb4 (id, k, c, pad)")
+/// Loads rows that we send. MySQL wants a name for them, as of a file; no file of this machine is read.
+fn bulk_load(system: System, table: &str) -> String {
+    match system {
+        System::Mysql => {
+            format!("LOAD DATA LOCAL INFILE '{LOADED_NAME}' INTO TABLE {table} CHARACTER SET utf8mb4 (id, k, c, pad)")
+        }
+        System::Postgres | System::Sqlite => format!("COPY {table}(id, k, c, pad) FROM STDIN"),
+    }
 }
 
 /// Where the making of a table begins.
@@ -324,44 +329,37 @@ fn make(
     };
     let mut writer = Writer { rng: Pcg64Mcg::seed_from_u64(u64::from(table) << 32 | first), rows, text: String::new() };
     let mut next = first;
-    let mut loads = database.system() == System::Mysql;
+    let mut loads = database.system() != System::Sqlite;
     while next <= rows {
         let most = match database.system() {
-            System::Postgres => COPY_ROWS,
-            System::Mysql if loads => COPY_ROWS,
-            System::Mysql => INSERT_ROWS,
             System::Sqlite => SQLITE_ROWS,
+            _ if loads => LOAD_ROWS,
+            _ => INSERT_ROWS,
         };
-        let end = rows.min(next + most - 1);
+        let mut end = rows.min(next + most - 1);
         match database {
-            Database::Server(client, System::Postgres) => {
-                client.load(&format!("COPY {t}(id, k, c, pad) FROM STDIN"), &mut |out| {
-                    let until = end.min(next + CHUNK_ROWS - 1);
-                    (next..=until).for_each(|id| writer.tabbed(id, out));
-                    progress.rows.fetch_add(until + 1 - next, Ordering::Relaxed);
-                    next = until + 1;
-                    Ok(next <= end)
-                })?;
-            }
-            Database::Server(client, _) if loads => {
-                let rows_asked = end + 1 - next;
+            Database::Server(client, system) if loads => {
                 let mut at = next;
-                let done = client.load(&load(&t), &mut |out| {
+                let done = client.load(&bulk_load(*system, &t), &mut |out| {
                     let until = end.min(at + CHUNK_ROWS - 1);
                     (at..=until).for_each(|id| writer.tabbed(id, out));
                     progress.rows.fetch_add(until + 1 - at, Ordering::Relaxed);
                     at = until + 1;
+                    if stop.load(Ordering::Relaxed) {
+                        end = until;
+                    }
                     Ok(at <= end)
                 });
+                let rows_sent = end + 1 - next;
                 match done {
-                    // Of data that a client sends the server leaves out rows that it cannot take, and is content.
-                    Ok(taken) if taken != rows_asked => {
-                        let text = format!("it took {taken} of {rows_asked} rows that were loaded into {t}");
+                    // Of data that a client sends MySQL leaves out rows that it cannot take, and is content.
+                    Ok(taken) if taken != rows_sent => {
+                        let text = format!("it took {taken} of {rows_sent} rows that were loaded into {t}");
                         return Err(SqlFailure::new(failure::WRONG, text));
                     }
                     Ok(_) => {}
                     // It takes no data of clients (`local_infile`), or a proxy in between does not.
-                    Err(why) if at == next && why.kind == failure::ERROR => {
+                    Err(why) if *system == System::Mysql && at == next && why.kind == failure::ERROR => {
                         loads = false;
                         continue;
                     }

@@ -27,11 +27,13 @@ impl Moved {
     fn of(gap: &Gap<'_>, index: usize, demand: &HostDemand) -> Option<Self> {
         let answer_bytes = gap.case.comparison.get(index)?.bytes_in_per_op.filter(|bytes| *bytes > 0.0)?;
         let per_byte = |key: &str| Some(demand.per_op(key)? / answer_bytes);
+        let written = per_byte("workers.written_chars_bytes")?;
         Some(Self {
             answer_bytes,
-            written: per_byte("workers.written_chars_bytes")?,
+            written,
             read: per_byte("workers.read_chars_bytes")?,
-            to_disk: per_byte("workers.disk_written_bytes")?,
+            // A line of a log is counted as the page that it lies on, which is more than a small answer.
+            to_disk: per_byte("workers.disk_written_bytes")?.min(written),
         })
     }
 
@@ -97,7 +99,8 @@ impl ThroughFiles {
 
 /// That what the slow side's server writes may be its answers, in the words that keep another cause open.
 pub(crate) fn may_be_answers(gap: &Gap<'_>, demands: &Demands<'_>) -> Option<String> {
-    let files = ThroughFiles::of(gap, demands).filter(ThroughFiles::are_written)?;
+    // What is written and not read again is a log.
+    let files = ThroughFiles::of(gap, demands).filter(|files| files.are_written() && files.are_read_again())?;
     Some(format!("{}: that may be the answers, which go through files there", files.told(gap)))
 }
 

@@ -30,8 +30,15 @@ pub(crate) const SAME_FEW: Kind = Kind::new(&Entry {
     reads: Reads::Hosts,
     possible: |kind, case| {
         (HOSTS.entry.possible)(kind, case)?;
-        let differ = case.http().is_some_and(|http| http.requests.differ());
-        if differ { Ok(()) } else { Err("all requests ask for the same".to_owned()) }
+        let Some(http) = case.http().filter(|http| http.requests.differ()) else {
+            return Err("all requests ask for the same".to_owned());
+        };
+        // Numbers that a plan gives once would be given again.
+        if http.may_write() || http.requests.may_write() {
+            Err("the requests may be there to write, each of them once".to_owned())
+        } else {
+            Ok(())
+        }
     },
     varies: |_, _, to| to.same_few = true,
     budget: Budget::AtLeast(HOSTS_BUDGET_NS),

@@ -9,7 +9,7 @@ const COLD: &str = "mem.cold-cache";
 fn warm() -> Server {
     Server {
         cores: 8.0,
-        facts: Some(Vec::new()),
+        facts: Some(vec![("mount./", "ext4 rw,relatime /dev/sda1")]),
         all_read: true,
         first_reads: Some(FirstReads::default()),
         ..Server::default()
@@ -130,10 +130,29 @@ fn who_reads_nothing_is_acquitted() {
             assert!(left_open(explanation).contains("another server"), "{explanation:#?}");
         });
     }
+    // Nor what a file system reads that is another program, or is not known.
+    let mounted = |facts| Server { facts: Some(facts), ..slow.clone() };
+    for facts in [vec![("mount./srv", "fuse.sshfs ro me@files:/srv")], vec![("mount./srv", "virtiofs rw srv")], vec![]]
+    {
+        set_up(&mounted(facts), &warm(), 16).both_ways(|explanation, _| {
+            assert!(left_open(explanation).contains("file systems are mounted"), "{explanation:#?}");
+        });
+    }
     // What is read for it by somebody else would not be seen.
     let behind = with(slow, &[("disk.sda.read_ns", 2e6)]);
     set_up(&behind, &warm(), 16).both_ways(|explanation, _| {
         assert!(left_open(explanation).contains("for others"), "{explanation:#?}");
+    });
+}
+
+/// Orders are placed once.
+#[test]
+fn requests_that_may_write_are_not_sent_again() {
+    let mut world = set_up(&cold(), &warm(), 16);
+    world.http().method = "POST".to_owned();
+    world.both_ways(|explanation, _| {
+        left_open(explanation);
+        assert!(explanation.probes.iter().all(|outcome| outcome.probe.id != "same-few"), "{explanation:#?}");
     });
 }
 

@@ -403,6 +403,14 @@ fn sync_logging() {
                 );
             });
             assert_never_unread(&world, "http.sync-logging");
+            // A small answer, beside which the page of a line is large, of a server whose calls are counted.
+            let counted = |mut server: Server| {
+                server.counts.extend([("workers.written_chars_bytes", 950.0), ("workers.read_chars_bytes", 0.0)]);
+                server
+            };
+            let quiet = Server { delay: 0.0, ..logging(0.0, 0.001, 200.0) };
+            let slow = counted(logging(wait_ns, 1.0, 4096.0));
+            assert_likely(&set_up(slow, counted(quiet), 612.0, true, connections), "http.sync-logging");
         }
     }
 }

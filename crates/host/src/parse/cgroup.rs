@@ -102,8 +102,8 @@ struct Limits<'a> {
     devices: BTreeMap<(&'a str, &'static str), u64>,
 }
 
-/// A group has a limit for hardly more devices, and no machine many more.
-const MOST_DEVICES: usize = 32;
+/// Devices that are read at most; machines with containers have a hundred loop devices, which come first.
+const MOST_DEVICES: usize = 256;
 
 /// What is limited for a device, by the names of version 1, by those of both kinds of lines of version 2, and as its counter is called.
 const OF_DEVICES: [[&str; 4]; 4] = [
@@ -156,9 +156,13 @@ impl<'a> Limits<'a> {
                     limits.memory_bytes = least(limits.memory_bytes, bytes, u64::min);
                 }
                 "cpuset.cpus.effective" | "cpuset.effective_cpus" => limits.cpuset = Some(value.trim()),
-                _ if (name == "io.max" || name.starts_with("blkio.throttle.")) && limits.io.len() < 32 => {
-                    limits.io.push(format!("{name} {}", value.trim()));
-                    limits.limit_device(name, value);
+                _ if name == "io.max" || name.starts_with("blkio.throttle.") => {
+                    if limits.io.len() < 32 {
+                        limits.io.push(format!("{name} {}", value.trim()));
+                    }
+                    if limits.devices.len() < MOST_DEVICES {
+                        limits.limit_device(name, value);
+                    }
                 }
                 _ => {}
             }

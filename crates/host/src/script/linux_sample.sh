@@ -71,10 +71,17 @@ find_sources() {
     done
     for folder in $CGROUPS; do
         for file in cpu.stat cpuacct.usage memory.current memory.usage_in_bytes memory.events memory.failcnt \
-            cpu.pressure memory.pressure io.pressure io.stat blkio.throttle.io_service_bytes_recursive \
-            blkio.throttle.io_serviced_recursive; do
+            cpu.pressure memory.pressure io.pressure; do
             [ -r "$folder/$file" ] && SOURCES="$SOURCES $folder/$file"
         done
+    done
+    # Lines for each device: of the server's own group alone, whose folder has the longest path.
+    for file in io.stat blkio.throttle.io_service_bytes_recursive blkio.throttle.io_serviced_recursive; do
+        own=
+        for folder in $CGROUPS; do
+            [ -r "$folder/$file" ] && [ ${#folder} -gt ${#own} ] && own=$folder
+        done
+        [ -z "$own" ] || SOURCES="$SOURCES $own/$file"
     done
 }
 

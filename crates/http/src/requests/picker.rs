@@ -2,7 +2,7 @@
 //!
 //! Workers share nothing while a slot runs. Worker w of W begins at its W-th part of the list and goes round from there, so
 //! that each request is sent equally often by each worker, and `-n` of a list's length sends each exactly once. Numbers
-//! are w, w + W, w + 2 W and so on, beyond all that were given before. Who is to go round in a few requests begins anew behind them.
+//! are w, w + W, w + 2 W and so on, beyond all that were given before. A worker that goes round in a few requests begins anew behind them.
 
 use crate::requests::cookies::{Jar, path_of};
 use crate::requests::place::{self, Place};

@@ -3,6 +3,15 @@
 use super::server::server;
 use super::*;
 
+/// A bulk load of tens of thousands of rows ends soon when that is asked for, and what it has sent is there.
+pub(crate) fn a_preparation_stops_within_its_statement(address: &str, table: u32) {
+    let asked = Progress { stop: true.into(), ..Progress::default() };
+    let said = crate::prepare(address, table, 120_000, Existing::default(), &asked).unwrap_err().to_string();
+    assert!(said.contains(&format!("stopped; table sbtest{table} has 500 of 120000 rows")), "{said}");
+    let go_on = Existing { go_on: true, anew: false };
+    assert_eq!(fill(address, table, 120_000, go_on).unwrap().rows, 119_500);
+}
+
 /// Fills tables in bulk, twice and from two targets, and looks whether all that was said to be written is there.
 pub(crate) fn bulk_inserts_lose_nothing(address: &str) {
     let settings = [("op", "bulk-insert"), ("tables", "2")];
@@ -35,6 +44,12 @@ pub(crate) fn bulk_inserts_lose_nothing(address: &str) {
         assert_eq!(crate::cleanup(address, 2), Ok(2));
     }
     assert!(written > 0);
+}
+
+#[test]
+fn copying_into_postgresql_stops_soon() {
+    let Some(server) = server() else { return };
+    a_preparation_stops_within_its_statement(&server.address("u", &server.database()), 1);
 }
 
 #[test]

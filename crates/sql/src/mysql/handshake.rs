@@ -40,7 +40,7 @@ pub(super) mod capability {
 use capability::*;
 
 /// What we want where the server has it. Results behind results, statements behind statements, files of ours and compression are left
-/// out: a server may then send none. Only who fills tables can be asked for their data.
+/// out: a server may then send none. Data of tables can be asked for only from a session that fills them.
 const WANTED: u64 = MYSQL
     | FOUND_ROWS
     | LONG_FLAG

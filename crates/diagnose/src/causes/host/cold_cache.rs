@@ -63,10 +63,17 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         let text = format!("for each request {slow} reads {} from disks", format_bytes(bytes));
         // What is read for it by others, such as a server behind it, is read by its machine.
         return Err(match disks_read_ns(further.slow) {
-            Some(ns) if ns < Flip::NOTEWORTHY * further.longer_ns() => match further.answers_itself(gap) {
-                true => Standing::RuledOut(on_host(text)),
-                false => open(format!("{text}, but it may ask another server, which may read them on another machine")),
-            },
+            Some(ns) if ns < Flip::NOTEWORTHY * further.longer_ns() => {
+                match (further.answers_itself(gap), has_files_of_others(gap)) {
+                    (true, false) => Standing::RuledOut(on_host(text)),
+                    (false, _) => {
+                        open(format!("{text}, but it may ask another server, which may read on another machine"))
+                    }
+                    (true, true) => {
+                        open(format!("{text}, but file systems are mounted there whose reads are not counted so"))
+                    }
+                }
+            }
             Some(ns) => open(format!(
                 "{text}, but its machine's disks read for {} meanwhile, for others",
                 format_duration_ns(ns)
@@ -230,10 +237,22 @@ fn other_size(names: [&str; 2], bytes: [Option<f64>; 2]) -> Option<String> {
         .then(|| format!("{} answers with {}, {} with {}", names[0], format_bytes(one), names[1], format_bytes(other)))
 }
 
-/// Time of reads of all disks per request, ns. `None` where none is counted.
+/// Time of reads of the disk that reads for longest, per request, ns. `None` where none is counted. Not of all of them: what a volume reads
+/// is counted of the disks below it once more.
 fn disks_read_ns(demand: &HostDemand) -> Option<f64> {
     let keys = demand.growth.keys().filter(|key| key.starts_with("disk.") && key.ends_with(".read_ns"));
-    keys.filter_map(|key| demand.per_op(key)).reduce(|sum, ns| sum + ns)
+    keys.filter_map(|key| demand.per_op(key)).reduce(f64::max)
+}
+
+/// Whether the slow side's machine has mounted a file system whose reads are made by another program, or on another machine: neither its
+/// disks nor its server's count of bytes has them. Or that is not known.
+fn has_files_of_others(gap: &Gap<'_>) -> bool {
+    /// `fuse` is also `fuse.sshfs` and so on.
+    const OTHERS: [&str; 8] = ["fuse", "virtiofs", "9p", "nfs", "cifs", "smb", "ceph", "lustre"];
+    let Some(facts) = gap.case.hosts.get(gap.slow).and_then(Option::as_ref) else { return true };
+    let mut mounts = facts.under("mount.").peekable();
+    mounts.peek().is_none()
+        || mounts.any(|(_, known)| known.text().is_none_or(|text| OTHERS.iter().any(|kind| text.starts_with(kind))))
 }
 
 /// For how much longer reads kept somebody waiting per request on the slow side's machine than on the fast side's, ns, and what tells
@@ -262,8 +281,8 @@ fn waited_for_reads(asked: &Asked<'_>) -> Option<(f64, &'static str)> {
 }
 
 /// That memory was short while so many bytes were read for each request, where it was or may have been: pages came back that had been in
-/// memory before, and pages were taken away. One of them alone is none: who fills the rest of its memory takes old pages away, and what
-/// somebody took away last night comes back.
+/// memory before, and pages were taken away. One of the two alone is no lack of memory: a machine that fills the rest of its
+/// memory takes old pages away, and pages that were taken away last night come back.
 fn taken_away(demand: &HostDemand, bytes: f64) -> Option<&'static str> {
     let noteworthy = Flip::NOTEWORTHY * bytes / PAGE_BYTES;
     let is_low = |key: &str, most: f64| demand.per_op(key).map(|per_op| per_op <= most);

@@ -11,8 +11,7 @@
 //! * a limit that holds the fast side's server back as well;
 //! * a limit of a group above that others use up: what the server's own group does stays below it, and it is left open.
 //!
-//! Nothing outside takes it away, so it is likely at most. Without limits it is ruled out, and where so little of one is used that
-//! working on without stopping there would be worth less than a quarter of the gap.
+//! Nothing outside takes it away, so it is likely at most. It is ruled out without limits alone.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::evidence::by_hand;
@@ -20,7 +19,7 @@ use crate::evidence::device::AT_THE_LIMIT;
 use crate::evidence::io_limits::Limit;
 use crate::evidence::machines::Machines;
 use crate::evidence::worth::reference;
-use crate::gap::{Flip, Gap};
+use crate::gap::Gap;
 use duel_model::{Confidence, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -32,7 +31,7 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: true,
 };
 
-/// A throttle lets through what was saved up meanwhile; nobody does more than that over seconds. What does is counted otherwise.
+/// A throttle lets through what was saved up meanwhile; over seconds nobody does more than this. A group that seems to is counted in another way than it is limited.
 const MOST_OF_LIMIT: f64 = 1.3;
 /// Two equal servers read as much for a request, but for what their caches happened to keep.
 const AS_MUCH: f64 = 1.5;
@@ -57,14 +56,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let facts = format!("{slow}'s control group may have {}", told(&limits));
     let is_reached = |limit: &Limit| limit.used().is_some_and(|used| (AT_THE_LIMIT..=MOST_OF_LIMIT).contains(&used));
     let Some(limit) = limits.iter().filter(|limit| is_reached(limit)).max_by_key(|limit| limit.is_of_reads()) else {
-        // With one request at a time a part of its time is spent at the limit, as large as the part of the limit that is used; with
-        // several it is less. Without the limit at least the rest is left.
-        let most = |limit: &Limit| Some(-(1.0 - limit.used()?).max(0.0).ln() / machines.view.log.low());
-        let is_little = |limit: &Limit| most(limit).is_some_and(|most| most < Flip::NOTEWORTHY);
-        return Err(match limits.iter().all(is_little) {
-            true => Standing::RuledOut(on_host(facts)),
-            false => open(format!("{facts}: that it is reached is not seen")),
-        });
+        // Not even where little of it is used: of a limit of a group above, others may use the rest.
+        return Err(open(format!("{facts}: that it is reached is not seen")));
     };
     let fast_limits = match &machines.fast {
         Some(side) => Limit::all(gap, gap.fast, side),
@@ -90,7 +83,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     };
     let told = Told {
         summary: format!(
-            "{slow}'s control group holds it back: it may have {}. How fast {slow} would be without is hidden behind that.",
+            "{slow}'s control group holds it back: it may have {}. How fast {slow} would be without the limit is not known.",
             limit.told()
         ),
         remedy: format!(

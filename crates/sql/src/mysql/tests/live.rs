@@ -50,6 +50,8 @@ fn tables_are_filled_by_bulk_loads_and_by_inserts_where_the_server_takes_no_data
         )
     };
     let whole = "120000 1 120000 119 119 59 59 1 1";
+    live::bulk::a_preparation_stops_within_its_statement(&address, 1);
+    client.query("DROP TABLE bulk_loads.sbtest1").unwrap();
     // Of three statements and hundreds of messages.
     let loads = executed(&mut client, "load");
     assert_eq!(live::fill(&address, 1, 120_000, Existing::default()).unwrap().rows, 120_000);
