@@ -35,12 +35,15 @@ fn what_makes_turns_long_at_the_end_of_the_time_is_kept() {
     // On a machine that is busy with other things the warm-up may not see that turns are worth it, or may last until then.
     let run = (0..4).map(|_| run_that_stalls_at_its_end()).find(|run| measured(run).all(|slot| slot.turns.len() > 1));
     let run = run.expect("it is run in turns");
-    let longest_ns = |target: usize| {
+    let [of_fast, of_slow] = [0, 1].map(|target| {
         let turns = measured(&run).filter(|slot| slot.target == target).flat_map(|slot| &slot.turns);
-        turns.map(|turn| turn.elapsed_ns).max().unwrap()
-    };
-    // Of two lanes one waits, and the other one rests: half of it is lost.
-    assert!(longest_ns(1) >= 300 * MILLISECOND_NS && longest_ns(1) > 3 * longest_ns(0), "{:?}", [0, 1].map(longest_ns));
+        let mut lengths: Vec<_> = turns.map(|turn| turn.elapsed_ns).collect();
+        lengths.sort_unstable();
+        lengths
+    });
+    // Of two lanes one waits, and the other one rests: half of it is lost. A busy machine makes turns of the fast one long now and then.
+    let (longest_ns, usual_ns) = (of_slow[of_slow.len() - 1], of_fast[of_fast.len() / 2]);
+    assert!(longest_ns >= 300 * MILLISECOND_NS && longest_ns > 3 * usual_ns, "{of_fast:?} {of_slow:?}");
     // Both have had as many turns.
     let mut turns: BTreeMap<(u32, u32), BTreeMap<usize, usize>> = BTreeMap::new();
     measured(&run)
