@@ -11,7 +11,7 @@ use crate::turns::{OPS_PER_TURN, OPS_PER_TURN_ALONE, slot_in_turns_ns, turns_of}
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::{Searching, Watcher};
 use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
-use duel_diagnose::{Case, Step, TRIPS_OF_PROBE_SLOT};
+use duel_diagnose::{Case, Step};
 use duel_host::Looking;
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
@@ -209,8 +209,11 @@ impl Lab {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
             ProbeOutcome { twin, doubts: moved.collect(), unavailable, ..ProbeOutcome::of(probe) }
         } else {
-            let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
-            if !probe.reads_hosts {
+            let mut doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
+            if probe.reads_hosts {
+                let facts = site.known.comparison.iter().filter_map(|seen| seen.negotiated.as_ref());
+                doubts.extend(streams::without_run_up(streams::longest_trip_ns(&varied, facts), SHORTEST_READ_SLOT_NS));
+            } else {
                 demands.clear();
             }
             ProbeOutcome { pairs: verdict.pairs, targets, demands, twin, doubts, ..ProbeOutcome::of(probe) }
@@ -259,14 +262,15 @@ impl Lab {
         let role = SlotRole::Probe(probe.id.clone());
         let trip_ns =
             streams::longest_trip_ns(plan, site.known.comparison.iter().filter_map(|seen| seen.negotiated.as_ref()));
+        // A few ops may take far longer than the others (a lost SYN is sent again after 1 s, 3 s, 7 s), and the whole
+        // budget would go by waiting for them. Only where no op ends within its part, one is given all its time.
+        let part_ns = probe.budget_ns / (TRIALS_IN_BUDGET * bench.targets() as u64);
         // Streams keep their connections, so it is only here that they come up to speed as new ones.
-        let trial_ns = SHORTEST_SLOT_NS.max(streams::settle_ns(trip_ns, streams::run_up_ns(trip_ns, SHORTEST_SLOT_NS)));
+        let settle_ns = streams::settle_ns(trip_ns, streams::run_up_ns(trip_ns, SHORTEST_SLOT_NS));
+        let trial_ns = SHORTEST_SLOT_NS.max(settle_ns.min(part_ns));
         // The first slots connect and tell how long an op takes; they are kept, and not judged.
         let mut slowest_op_ns = 0.0f64;
         for target in 0..bench.targets() {
-            // A few ops may take far longer than the others (a lost SYN is sent again after 1 s, 3 s, 7 s), and the whole
-            // budget would go by waiting for them. Only where no op ends within its part, one is given all its time.
-            let part_ns = probe.budget_ns / (TRIALS_IN_BUDGET * bench.targets() as u64);
             for grace_ns in [part_ns.max(SECOND_NS).min(bench.op_timeout_ns()), bench.op_timeout_ns()] {
                 let spec = SlotSpec::timed(target, role.clone(), trial_ns, grace_ns).at(0, TRIAL_REPEAT);
                 let slot = bench.slot(spec, watcher)?;
@@ -282,14 +286,16 @@ impl Lab {
         // Of one that is made once more, as much as the first time: its slots are as that had them, and there are more of them.
         let once_ns = if probe.takes_all { probe.budget_ns / duel_diagnose::LONGER } else { probe.budget_ns };
         let affordable_ns = once_ns / (PAIRS_WANTED * bench.targets() as u64);
-        // What machines do in a run-up would be theirs for ops that are in no figure.
-        let run_up_ns = if probe.reads_hosts { 0 } else { streams::run_up_ns(trip_ns, shortest_ns) };
-        let shortest_ns = if run_up_ns > 0 { shortest_ns.max(TRIPS_OF_PROBE_SLOT * trip_ns) } else { shortest_ns };
         // Behind the trials, which are long where there are run-ups, each slot has one, and waits for its last op.
-        let affordable_ns = match run_up_ns {
-            0 => affordable_ns,
-            run_up_ns => (once_ns.saturating_sub(bench.load_ns()) / (PAIRS_WANTED * bench.targets() as u64))
-                .saturating_sub(run_up_ns + slowest_op_ns as Nanos),
+        let beside_ns = streams::beside_ns(trip_ns, slowest_op_ns as Nanos);
+        let room_ns = (once_ns.saturating_sub(bench.load_ns()) / (PAIRS_WANTED * bench.targets() as u64))
+            .saturating_sub(beside_ns);
+        let (run_up_ns, shortest_ns, affordable_ns) = match streams::run_up_ns(trip_ns, shortest_ns) {
+            0 => (0, shortest_ns, affordable_ns),
+            whole_ns => {
+                let (run_up_ns, least_ns) = streams::of_probe(trip_ns, whole_ns, probe.reads_hosts, room_ns);
+                (run_up_ns, shortest_ns.max(least_ns), room_ns - run_up_ns)
+            }
         };
         let by_whole = site.known.by_whole();
         let (turns, slot_ns) = match site.rhythm {
@@ -325,6 +331,8 @@ impl Lab {
             slot_ns,
             run_up_ns,
             settle_ns: 0,
+            // A probe makes one block at least, or nothing would be said of it.
+            beside_ns: 0,
             by_whole,
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,

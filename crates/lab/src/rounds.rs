@@ -43,11 +43,15 @@ pub(crate) fn run(
     watcher: &mut dyn Watcher,
     keep: &mut dyn FnMut(Slot, &Bench) -> Next,
 ) -> Result<(), LabError> {
-    let (warm_ups, _) = warm_ups(first, plan);
+    let (mut warm_ups, most_ns) = warm_ups(first, plan);
+    if !schedule.renews {
+        // Connections are new behind each start, and this is all that they carry before slots.
+        warm_ups.iter_mut().for_each(|given_ns| *given_ns = (*given_ns).max(schedule.settle_ns.min(most_ns)));
+    }
     let warm_ns: Nanos = warm_ups.iter().sum();
     let left_ns = schedule.end_load_ns.saturating_sub(bench.load_ns());
     // Slots end with their last op, and each block makes new connections: a tenth more.
-    let block_ns = 2 * bench.targets() as u64 * schedule.slot_ns * 11 / 10;
+    let block_ns = schedule.block_ns(bench.targets()).saturating_mul(11) / 10;
     let of_round = blocks_of_round(first.took_ns + warm_ns, warm_ns, block_ns, left_ns);
     let mut figures: Vec<SlotFigure> = Vec::new();
     let mut longest_ns = 0;

@@ -260,6 +260,7 @@ impl Texts for Slot {
             failed: _,
             in_flight: _,
             unstarted: _,
+            failed_in_run_up: _,
             shed: _,
             bytes_in: _,
             bytes_out: _,
