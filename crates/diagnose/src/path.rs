@@ -47,6 +47,14 @@ impl<'a> Path<'a> {
         Some((again, again / self.segments()?))
     }
 
+    /// Segments of an op that get lost. By their share of all segments, and not by their number: what was handed over beyond the last op of
+    /// a slot is counted as well, and no op is.
+    pub(crate) fn lost_per_op(&self) -> Option<f64> {
+        let (_, share) = self.sent_again()?;
+        let segment_bytes = self.fact("tcp.segment_bytes").filter(|&bytes| bytes > 0.0)?;
+        Some(share * self.seen.bytes_in_per_op? / segment_bytes)
+    }
+
     /// Segments that were sent.
     pub(crate) fn segments(&self) -> Option<f64> {
         self.count("segments").filter(|&segments| segments > 0.0)

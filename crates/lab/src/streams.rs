@@ -182,10 +182,12 @@ impl StreamSlots {
         let Lack { needs_ns, has_no_verdict } = self.lack?;
         let [trip, slot, needs] = [trip_ns, slot_ns, needs_ns].map(|ns| format_duration_ns(ns as f64));
         let trips = |ns: Nanos| ns / trip_ns.max(1);
-        let run_up = if run_up_ns < Streamed::TRIPS_OF_RUN_UP.saturating_mul(trip_ns) {
-            format!(" and have a run-up of {} before them, not of {}", trips(run_up_ns), Streamed::TRIPS_OF_RUN_UP)
-        } else {
-            String::new()
+        let run_up = match trips(run_up_ns) {
+            0 => " and have no run-up before them".to_owned(),
+            has if run_up_ns < Streamed::TRIPS_OF_RUN_UP.saturating_mul(trip_ns) => {
+                format!(" and have a run-up of {has} before them, not of {}", Streamed::TRIPS_OF_RUN_UP)
+            }
+            _ => String::new(),
         };
         let verdict = if has_no_verdict {
             "there is no time for as many pairs as a verdict takes, so there will be none; "

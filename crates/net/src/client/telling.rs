@@ -34,6 +34,10 @@ pub(crate) struct Telling {
     moved_untold: u64,
     /// A sender has told something since it was last asked for.
     has_told: bool,
+    /// What is counted began behind a run-up, while streams were under way.
+    is_behind_run_up: bool,
+    /// The slot is over, and what streams do until they rest is none of its.
+    has_ended: bool,
     datagrams: u64,
     jitter_us: Option<u64>,
 }
@@ -100,6 +104,8 @@ impl Telling {
             moved: 0,
             moved_untold: 0,
             has_told: false,
+            is_behind_run_up: false,
+            has_ended: false,
             datagrams: 0,
             jitter_us: None,
         }
@@ -117,11 +123,32 @@ impl Telling {
     /// A stream ends.
     pub(crate) fn closing(&mut self, lane: LaneId, connection: &Connection, sender: Option<TcpInfo>) {
         let now = if self.op == Op::BulkReverse { sender } else { TcpInfo::of(&connection.stream) };
-        if let (Some(now), Some(before)) = (now, self.before.remove(&lane)) {
+        if let (Some(now), Some(before)) = (now, self.before.remove(&lane))
+            && !self.is_over()
+        {
             self.sums.add(&now, &before);
             self.has_told = true;
         }
         self.senders.remove(&lane);
+    }
+
+    /// The slot's last op has ended, and streams are about to come to rest.
+    ///
+    /// Behind a run-up it began with as much under way as it ends with: what is sent from now on stands for that, and would count twice.
+    /// Without one it began with nothing under way, and all that streams carry is the slot's.
+    pub(crate) fn slot_ended<'a>(&mut self, open: impl Iterator<Item = (LaneId, &'a Connection)>) {
+        if self.is_behind_run_up && self.op != Op::BulkReverse {
+            for (lane, connection) in open {
+                let Some(now) = TcpInfo::of(&connection.stream) else { continue };
+                self.sums.add(&now, &self.before.insert(lane, now).unwrap_or(now));
+            }
+        }
+        self.has_ended = true;
+    }
+
+    /// Whether what this end's TCP counts from now on is none of the slot's.
+    fn is_over(&self) -> bool {
+        self.has_ended && self.is_behind_run_up && self.op != Op::BulkReverse
     }
 
     /// What a sender at the other end told.
@@ -172,12 +199,20 @@ impl Telling {
                 _ => own,
             };
             let Some(now) = now else { continue };
-            sent.add(&now, &self.before.insert(lane, now).unwrap_or(now));
+            let before = self.before.insert(lane, now).unwrap_or(now);
+            if !self.is_over() {
+                sent.add(&now, &before);
+            }
             infos.push(now);
         }
         if self.op == Op::BulkReverse && !self.share_out(&mut sent) {
             // What is known of the senders is of an earlier time.
             (sent, infos) = (Sent::default(), Vec::new());
+        }
+        let facts = self.facts(&infos, own_trip_us, &sent);
+        if self.op == Op::BulkReverse && self.is_behind_run_up && self.has_ended {
+            // What came while streams came to rest is no op's, and stands for what was under way when the run-up ended.
+            sent.scale(self.payload.min(self.moved), self.moved);
         }
         if sent.has_any && !matches!(self.op, Op::Udp | Op::Connect) {
             let mut put = |counter: Counter, count| {
@@ -189,12 +224,13 @@ impl Telling {
             put(counter::WINDOW_LIMITED, sent.window_limited_us);
             put(counter::BUFFER_LIMITED, sent.buffer_limited_us);
         }
-        let facts = self.facts(&infos, own_trip_us, &sent);
         // Between slots nothing is carried: what was told of the last one stays.
         if !facts.0.is_empty() {
             self.known = facts.or(std::mem::take(&mut self.known));
         }
         counters.negotiated = Some(self.known.clone());
+        // Something was carried, and no slot has ended: it was a run-up.
+        self.is_behind_run_up = self.moved > 0 && !std::mem::take(&mut self.has_ended);
         (self.payload, self.moved, self.datagrams) = (0, 0, 0);
     }
 
@@ -262,13 +298,13 @@ mod tests {
     use crate::protocol::CONGESTION_BYTES;
     use std::net::{TcpListener, TcpStream};
 
-    /// A stream over loopback, and what is told of it as one that the server sends on.
-    fn reverse() -> (Telling, Connection, TcpStream) {
+    /// A stream over loopback, and what is told of it as one of this kind.
+    fn stream(op: Op) -> (Telling, Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (theirs, _) = listener.accept().unwrap();
         let hello = Hello {
-            op: Op::BulkReverse,
+            op,
             each_at_once: false,
             block: 1000,
             response: 0,
@@ -296,6 +332,9 @@ mod tests {
             min_rtt_us,
             ..TcpInfo::default()
         };
+        if told.is_some() {
+            telling.slot_ended([(0, connection)].into_iter());
+        }
         telling.sender_told(0, told.map(info));
         let mut counters = Counters::default();
         telling.tell([(0, connection)].into_iter(), &mut counters);
@@ -309,7 +348,7 @@ mod tests {
     /// The sender tells when it stops, at the slot's end.
     #[test]
     fn what_a_sender_did_in_a_run_up_is_not_the_slots() {
-        let (mut telling, connection, _theirs) = reverse();
+        let (mut telling, connection, _theirs) = stream(Op::BulkReverse);
         for round in 1..=2 {
             let in_run_up = taken(&mut telling, &connection, 300_000, None);
             assert_eq!(counted(&in_run_up, counter::SEGMENTS), None, "that it is not known is not zero");
@@ -318,20 +357,66 @@ mod tests {
             assert_eq!(counted(&slot, counter::RETRANSMITS), Some(10));
             assert_eq!(counted(&slot, counter::BUSY), Some(200));
         }
-        // Without a run-up all of it is the slot's.
-        let slot = taken(&mut telling, &connection, 100_000, Some((900, 50)));
+        // What comes while it comes to rest is in no op.
+        let (mut telling, connection, _theirs) = stream(Op::BulkReverse);
+        taken(&mut telling, &connection, 300_000, None);
+        telling.moved(100_000);
+        let slot = taken(&mut telling, &connection, 100_000, Some((500, 50)));
         assert_eq!(counted(&slot, counter::SEGMENTS), Some(100));
+        // Without a run-up all of it is the slot's.
+        let (mut telling, connection, _theirs) = stream(Op::BulkReverse);
+        telling.moved(100_000);
+        let slot = taken(&mut telling, &connection, 100_000, Some((800, 50)));
+        assert_eq!(counted(&slot, counter::SEGMENTS), Some(800));
     }
 
     #[test]
     fn no_round_trip_that_a_peer_tells_of_is_longer_than_what_was_seen_here() {
         let trip_us = |told_us: u32| {
-            let (mut telling, connection, _theirs) = reverse();
+            let (mut telling, connection, _theirs) = stream(Op::BulkReverse);
             let slot = taken(&mut telling, &connection, 1000, Some((1, told_us)));
             slot.negotiated.unwrap().count(schema::MIN_RTT).unwrap()
         };
         let seen_us = trip_us(u32::MAX);
         assert!(seen_us < 10_000_000, "{seen_us}");
         assert_eq!(trip_us(1), 1, "less is what it was when the path was quiet");
+    }
+    /// Carries bytes to the other end, as many of them as ops if they are ops'.
+    fn carry(telling: &mut Telling, connection: &Connection, theirs: &mut TcpStream, chunks: usize) {
+        use std::io::{Read, Write};
+        let mut chunk = vec![0; 10_000];
+        for _ in 0..chunks {
+            (&connection.stream).write_all(&chunk).unwrap();
+            theirs.read_exact(&mut chunk).unwrap();
+            telling.carried(10_000);
+            telling.moved(10_000);
+        }
+    }
+
+    #[test]
+    fn what_this_end_sends_in_a_run_up_or_before_it_rests_is_not_the_slots() {
+        let (mut telling, connection, mut theirs) = stream(Op::Bulk);
+        let open = || [(0, &connection)].into_iter();
+        let segments = |telling: &mut Telling| {
+            let mut counters = Counters::default();
+            telling.tell(open(), &mut counters);
+            counted(&counters, counter::SEGMENTS).unwrap()
+        };
+        for _ in 0..2 {
+            assert_eq!(segments(&mut telling), 0, "nothing is carried between slots");
+            carry(&mut telling, &connection, &mut theirs, 1_000);
+            assert!(segments(&mut telling) >= 1_000, "one each at least");
+            carry(&mut telling, &connection, &mut theirs, 10);
+            telling.slot_ended(open());
+            carry(&mut telling, &connection, &mut theirs, 1_000);
+            let slot = segments(&mut telling);
+            assert!((10..500).contains(&slot), "{slot}");
+        }
+        // Without a run-up all that it carries is the slot's.
+        segments(&mut telling);
+        carry(&mut telling, &connection, &mut theirs, 10);
+        telling.slot_ended(open());
+        carry(&mut telling, &connection, &mut theirs, 1_000);
+        assert!(segments(&mut telling) >= 1_000);
     }
 }

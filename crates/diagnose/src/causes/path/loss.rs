@@ -115,9 +115,8 @@ fn beside_windows(gap: &Gap<'_>, reference: &View<'_>, again: &str) -> Result<Ev
         Standing::Undecided(gap.evidence(reference, text))
     };
     let slow = Path::of(reference.slow);
-    let per_op = |(count, _): (f64, f64)| count / reference.slow.ok.max(1) as f64;
     let (Some(lost), Some(trip_ns), Some(more)) =
-        (slow.sent_again().map(per_op), slow.loaded_trip_ns(), reference.difference_ns())
+        (slow.lost_per_op(), slow.loaded_trip_ns(), reference.difference_ns())
     else {
         return Err(open("what losses are worth is not known"));
     };
