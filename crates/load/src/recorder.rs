@@ -48,8 +48,10 @@ pub(crate) struct Recorder {
     pub(crate) signs: Signs,
     /// What is recorded is load before the slot's time.
     pub(crate) is_in_run_up: bool,
-    /// Ops of the run-up that have ended, when it is over, and how many of them failed, by the places of the schema's kinds.
+    /// What the run-up showed, when it is over: its ops that have ended, those that ended well, and those that failed, by the places of
+    /// the schema's kinds.
     in_run_up: InRunUp,
+    ok_in_run_up: u64,
     failed_in_run_up: [u64; MOST_FAILURES],
     slot_start_ns: Nanos,
     series: Series,
@@ -79,6 +81,7 @@ impl Recorder {
             signs: Signs::default(),
             is_in_run_up: false,
             in_run_up: InRunUp::default(),
+            ok_in_run_up: 0,
             failed_in_run_up: [0; MOST_FAILURES],
             slot_start_ns: monotonic_ns(),
             series: Series { interval_ns: INTERVAL_NS, intervals: Vec::new() },
@@ -90,7 +93,7 @@ impl Recorder {
     /// Forgets everything; a slot of these stages begins, of whose every op a record is kept where that is wanted.
     pub(crate) fn reset(&mut self, slot_start_ns: Nanos, stages: &[Stage], keeps_records: bool) {
         self.is_in_run_up = false;
-        (self.in_run_up, self.failed_in_run_up) = (InRunUp::default(), [0; MOST_FAILURES]);
+        (self.in_run_up, self.ok_in_run_up, self.failed_in_run_up) = (InRunUp::default(), 0, [0; MOST_FAILURES]);
         self.failure_examples.clear();
         self.signs = Signs::default();
         self.begin(slot_start_ns, stages, keeps_records);
@@ -101,7 +104,7 @@ impl Recorder {
     pub(crate) fn run_up_ended(&mut self, under_way: u64, stages: &[Stage], keeps_records: bool) {
         let (in_run_up, failed) = (self.seen_in_run_up(), self.failed);
         self.in_run_up = InRunUp { started: in_run_up.started.saturating_sub(under_way), ..in_run_up };
-        self.failed_in_run_up = failed;
+        (self.ok_in_run_up, self.failed_in_run_up) = (self.ok, failed);
         self.is_in_run_up = false;
         self.begin(self.slot_start_ns, stages, keeps_records);
         self.started = under_way;
@@ -296,6 +299,7 @@ impl Recorder {
             started: self.started,
             ok: self.ok,
             failed: self.by_kind(&self.failed),
+            ok_in_run_up: self.ok_in_run_up,
             failed_in_run_up: self.by_kind(&self.failed_in_run_up),
             in_flight,
             unstarted,

@@ -163,7 +163,11 @@ pub struct Tally {
     pub ok: u64,
     /// Ops that failed, by kind; kinds that did not occur are absent.
     pub failed: BTreeMap<Id, u64>,
-    /// Those that failed before the slot's time, while streams came up to speed: they are no part of `failed`, nor of `started`.
+    /// Ops that ended well before the slot's time, while streams came up to speed: they are no part of `ok`, nor of `started`. What the
+    /// target's machine does is read around both.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ok_in_run_up: u64,
+    /// Those that failed then: they are no part of `failed`, nor of `started`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failed_in_run_up: BTreeMap<Id, u64>,
     /// Ops started and not ended when the slot was over.
@@ -297,6 +301,7 @@ impl Tally {
         for (&kind, count) in &other.failed {
             *self.failed.entry(kind).or_default() += count;
         }
+        self.ok_in_run_up += other.ok_in_run_up;
         for (&kind, count) in &other.failed_in_run_up {
             *self.failed_in_run_up.entry(kind).or_default() += count;
         }

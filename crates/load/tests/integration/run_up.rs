@@ -123,7 +123,7 @@ fn what_is_counted_in_a_run_up_is_in_no_figure_of_the_slot() {
     for lanes in [1, 3] {
         let (record, _) = run(STEADY, lanes, &behind_run_up(800, 100));
         let (tally, audit) = (&record.tally, &record.audit.workers[0]);
-        assert!(tally.ok > 0 && tally.failed_in_run_up.is_empty(), "{tally:?}");
+        assert!(tally.ok > 0 && tally.failed_in_run_up.is_empty() && tally.ok_in_run_up > 0, "{tally:?}");
         assert_eq!(
             [tally.bytes_in, tally.bytes_out, tally.counted[&SENT]],
             [BYTES * tally.ok, BYTES * tally.ok, tally.ok]
@@ -156,7 +156,8 @@ fn failures_of_a_run_up_are_told_for_themselves_and_cost_no_time() {
     let failed = tally.failed_in_run_up[&common::LOST.id()] + tally.failed_total();
     assert_eq!(failed, 40);
     // Forty of them that began 200 ms before the slot's time, on average, were 8 s of it.
-    let longest_ns = tally.service.max_ns().unwrap();
+    // A part has half of its op.
+    let longest_ns = 2 * tally.service.max_ns().unwrap();
     assert!(record.elapsed_ns <= audit.wall_ns + longest_ns + MILLISECOND_NS, "{record:?}");
     assert!(shown.iter().all(|live| live.failed_total() <= tally.failed_total()));
 }
