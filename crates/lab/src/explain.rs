@@ -16,7 +16,7 @@ use duel_host::Looking;
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
     LensReading, Looks, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run,
-    SECOND_NS, Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
+    SECOND_NS, Slot, SlotRole, Target, TargetObservation, Turn, Waiting, WorkerAudit, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -209,11 +209,8 @@ impl Lab {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
             ProbeOutcome { twin, doubts: moved.collect(), unavailable, ..ProbeOutcome::of(probe) }
         } else {
-            let mut doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
-            if probe.reads_hosts {
-                let facts = site.known.comparison.iter().filter_map(|seen| seen.negotiated.as_ref());
-                doubts.extend(streams::without_run_up(streams::longest_trip_ns(&varied, facts), SHORTEST_READ_SLOT_NS));
-            } else {
+            let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
+            if !probe.reads_hosts {
                 demands.clear();
             }
             ProbeOutcome { pairs: verdict.pairs, targets, demands, twin, doubts, ..ProbeOutcome::of(probe) }
@@ -293,7 +290,7 @@ impl Lab {
         let (run_up_ns, shortest_ns, affordable_ns) = match streams::run_up_ns(trip_ns, shortest_ns) {
             0 => (0, shortest_ns, affordable_ns),
             whole_ns => {
-                let (run_up_ns, least_ns) = streams::of_probe(trip_ns, whole_ns, probe.reads_hosts, room_ns);
+                let (run_up_ns, least_ns) = streams::of_probe(trip_ns, whole_ns, room_ns);
                 (run_up_ns, shortest_ns.max(least_ns), room_ns - run_up_ns)
             }
         };
@@ -604,15 +601,27 @@ impl Readings<'_> {
     fn add_load(&mut self, slot: &Slot) {
         let Some((before, after)) = self.before.take().zip(self.hosts.sample(slot.target)) else { return };
         let demand = self.demands[slot.target].get_or_insert_default();
-        demand.add(&HostSpan::between(&before, &after), slot.tally.ok);
+        let (ops, ours_ns) = read_around(slot);
+        demand.add(&HostSpan::between(&before, &after), ops);
         if self.local[slot.target]
-            && let Some(ours_ns) = slot.audit.workers.iter().map(|worker| worker.cpu_ns).sum::<Option<Nanos>>()
+            && let Some(ours_ns) = ours_ns
         {
             demand.generator_cpu_ns += ours_ns;
             demand.generator_allowed.clone_from(&self.allowed);
         }
         forget_our_own(demand, slot.target, &self.local);
     }
+}
+
+/// What a machine does around a slot it does for so many ops that end well, with so much CPU time of the generator: those of the run-up are
+/// among them. CPU time is counted in the slot, and was used at the same pace before.
+fn read_around(slot: &Slot) -> (u64, Option<Nanos>) {
+    let of_worker = |worker: &WorkerAudit| {
+        let whole_ns = u128::from(worker.wall_ns) + u128::from(worker.run_up_ns);
+        let scaled_ns = u128::from(worker.cpu_ns?) * whole_ns / u128::from(worker.wall_ns.max(1));
+        Some(if worker.run_up_ns == 0 { worker.cpu_ns? } else { Nanos::try_from(scaled_ns).unwrap_or(Nanos::MAX) })
+    };
+    (slot.tally.ok + slot.tally.ok_in_run_up, slot.audit.workers.iter().map(of_worker).sum())
 }
 
 /// Takes out counters that hold what the generator itself sends, receives and is woken for, where it runs on this target's
@@ -692,6 +701,20 @@ impl Clock {
 mod tests {
     use super::*;
     use duel_model::Known;
+
+    #[test]
+    fn what_a_machine_did_in_a_run_up_is_held_against_its_ops() {
+        let mut slot = Slot::empty(0, SlotRole::Warmup);
+        slot.tally.ok = 100;
+        let worker = WorkerAudit { cpu_ns: Some(30), wall_ns: 100, ..WorkerAudit::default() };
+        slot.audit.workers = vec![worker.clone(), worker];
+        assert_eq!(read_around(&slot), (100, Some(60)));
+        slot.tally.ok_in_run_up = 210;
+        slot.audit.workers[0].run_up_ns = 200;
+        assert_eq!(read_around(&slot), (310, Some(120)));
+        slot.audit.workers[1].cpu_ns = None;
+        assert_eq!(read_around(&slot), (310, None));
+    }
 
     #[test]
     fn the_same_few_requests_are_a_small_part_of_what_each_worker_has_begun() {

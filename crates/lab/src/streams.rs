@@ -66,28 +66,9 @@ pub(crate) fn fit(trip_ns: Nanos, run_up_ns: Nanos, slot_ns: Nanos, room_ns: Nan
     (run_up_ns, slot_ns.min(room_ns - run_up_ns))
 }
 
-/// The run-up of a slot of a probe, and how long the slot is at least. Where machines are read around it there is no run-up, for what they
-/// do in it would be held against ops that are in no figure: it is as much longer, so that slow starts are a smaller part of it.
-pub(crate) fn of_probe(trip_ns: Nanos, run_up_ns: Nanos, reads_hosts: bool, room_ns: Nanos) -> (Nanos, Nanos) {
-    let slot_ns = TRIPS_OF_PROBE_SLOT.saturating_mul(trip_ns);
-    if reads_hosts {
-        return fit(trip_ns, 0, slot_ns.saturating_add(run_up_ns), room_ns);
-    }
-    fit(trip_ns, run_up_ns, slot_ns, room_ns)
-}
-
-/// What it means that the slots of a probe have no run-up where others have one.
-pub(crate) fn without_run_up(trip_ns: Nanos, slot_ns: Nanos) -> Option<Doubt> {
-    let trip = format_duration_ns(trip_ns as f64);
-    (run_up_ns(trip_ns, slot_ns) > 0).then(|| Doubt {
-        id: DoubtId::WarmupUnfinished,
-        target: None,
-        text: format!(
-            "slots around which machines are read have no run-up, for what machines do in it would be held against ops that are in no \
-             figure: over a round trip of {trip} streams come up to speed within them, so they are slower than those of the comparison, and \
-             a gap may look smaller than it is"
-        ),
-    })
+/// The run-up of a slot of a probe, and how long the slot is at least.
+pub(crate) fn of_probe(trip_ns: Nanos, run_up_ns: Nanos, room_ns: Nanos) -> (Nanos, Nanos) {
+    fit(trip_ns, run_up_ns, TRIPS_OF_PROBE_SLOT.saturating_mul(trip_ns), room_ns)
 }
 
 /// What a comparison of streams has for its slots.
@@ -322,16 +303,13 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_probes_fit_their_budget_and_those_around_which_machines_are_read_have_no_run_up() {
-        assert_eq!(of_probe(40 * MS, 400 * MS, false, 1_000 * MS), (400 * MS, 400 * MS));
-        assert_eq!(of_probe(40 * MS, 400 * MS, true, 1_000 * MS), (0, 800 * MS));
-        assert_eq!(of_probe(40 * MS, 400 * MS, false, 500 * MS), (300 * MS, 200 * MS), "less than both should have");
-        for (trip_ns, reads_hosts) in [(600 * MS, false), (600 * MS, true), (Nanos::MAX, false), (Nanos::MAX, true)] {
-            let (run_up_ns, slot_ns) = of_probe(trip_ns, trip_ns, reads_hosts, 300 * MS);
+    fn slots_of_probes_fit_their_budget() {
+        assert_eq!(of_probe(40 * MS, 400 * MS, 1_000 * MS), (400 * MS, 400 * MS));
+        assert_eq!(of_probe(40 * MS, 400 * MS, 500 * MS), (300 * MS, 200 * MS), "less than both should have");
+        for trip_ns in [600 * MS, Nanos::MAX] {
+            let (run_up_ns, slot_ns) = of_probe(trip_ns, trip_ns, 300 * MS);
             assert!(run_up_ns + slot_ns <= 300 * MS, "{trip_ns}");
         }
-        assert!(without_run_up(40 * MS, 400 * MS).unwrap().text.contains("a round trip of 40"));
-        assert_eq!(without_run_up(MS / 10, 400 * MS), None);
     }
 
     #[test]
