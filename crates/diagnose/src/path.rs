@@ -47,8 +47,8 @@ impl<'a> Path<'a> {
         Some((again, again / self.segments()?))
     }
 
-    /// Segments of an op that get lost. By their share of all segments, and not by their number: what is sent in the run-up of a slot is
-    /// counted as well, and its ops are not.
+    /// Segments of an op that get lost. By their share of all segments, and not by their number: what was handed over beyond the last op of
+    /// a slot is counted as well, and no op is.
     pub(crate) fn lost_per_op(&self) -> Option<f64> {
         let (_, share) = self.sent_again()?;
         let segment_bytes = self.fact("tcp.segment_bytes").filter(|&bytes| bytes > 0.0)?;

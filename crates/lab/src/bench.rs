@@ -483,6 +483,7 @@ impl Bench {
             let order = SlotOrder {
                 kind: LoopKind::Closed { think_ns: 0 },
                 duration_ns: Some(left_ns),
+                run_up_ns: 0,
                 ops: Some(1),
                 grace_ns: 0,
                 stages: Vec::new(),

@@ -16,6 +16,8 @@ pub(crate) struct BlockSchedule {
     pub(crate) run_up_ns: Nanos,
     /// For how long new connections are under load before the first slot; 0: until each has carried a request.
     pub(crate) settle_ns: Nanos,
+    /// What a slot takes beside its run-up and its time, where that is known beforehand.
+    pub(crate) beside_ns: Nanos,
     /// In how many turns each slot is run, between those of the other targets; at least 1.
     pub(crate) turns: u32,
     pub(crate) grace_ns: Nanos,
@@ -32,6 +34,16 @@ pub(crate) struct BlockSchedule {
     pub(crate) held: Vec<Held>,
     /// Those of a probe that were called by all of the time.
     pub(crate) by_whole: Vec<WholeGap>,
+}
+
+impl BlockSchedule {
+    /// How long a block of so many targets should take. Where connections are new, what they carry before its slots is in it if it takes
+    /// a time of its own.
+    pub(crate) fn block_ns(&self, targets: usize) -> Nanos {
+        let settle_ns = if self.renews { self.settle_ns } else { 0 };
+        let slot_ns = self.run_up_ns.saturating_add(self.slot_ns).saturating_add(self.beside_ns);
+        slot_ns.saturating_mul(2).saturating_add(settle_ns).saturating_mul(targets as u64)
+    }
 }
 
 /// What is to follow after a slot.
@@ -70,7 +82,9 @@ pub(crate) fn blocks(
 ) -> Result<(), LabError> {
     let mut judged: Vec<SlotFigure> = Vec::new();
     let seed = plan.compare.seed.wrapping_add(u64::from(schedule.first_block));
-    let mut turns = Turns::new(seed, schedule.end_load_ns);
+    let turns = Turns::new(seed, schedule.end_load_ns);
+    // Without streams that need some time of their own, a block is begun as long as there is any time.
+    let mut turns = if schedule.beside_ns > 0 { turns.expecting(schedule.block_ns(bench.targets())) } else { turns };
     let mut order: Vec<usize> = (0..bench.targets()).collect();
     let end = schedule.blocks.map_or(u32::MAX, |blocks| schedule.first_block.saturating_add(blocks));
     for block in schedule.first_block..end {
@@ -226,4 +240,42 @@ pub(crate) fn settling(
 ) -> Result<Option<SlotSpec>, LabError> {
     let is_new = bench.renew(target)?;
     Ok(is_new.then(|| SlotSpec::settling(target, bench.lanes(), grace_ns).at(block, 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::MILLISECOND_NS;
+
+    /// Rounds of several starts are planned by it.
+    #[test]
+    fn a_block_is_as_long_as_its_slots_with_their_run_ups_and_what_new_streams_carry_before() {
+        let ms = MILLISECOND_NS;
+        let short = BlockSchedule {
+            role: SlotRole::Measured,
+            slot_ns: 150 * ms,
+            run_up_ns: 0,
+            settle_ns: 0,
+            beside_ns: 0,
+            turns: 1,
+            grace_ns: 0,
+            end_load_ns: 0,
+            first_block: 0,
+            blocks: None,
+            takes_all: false,
+            renews: true,
+            held: Vec::new(),
+            by_whole: Vec::new(),
+        };
+        assert_eq!(short.block_ns(2), 600 * ms);
+        let streams = BlockSchedule {
+            slot_ns: 800 * ms,
+            run_up_ns: 400 * ms,
+            settle_ns: 1_600 * ms,
+            beside_ns: 120 * ms,
+            ..short
+        };
+        assert_eq!(streams.block_ns(2), 8_480 * ms);
+        assert_eq!(BlockSchedule { renews: false, ..streams }.block_ns(2), 5_280 * ms, "connections are kept");
+    }
 }

@@ -17,7 +17,7 @@ use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
 /// Shortest slot. Hiccups of some milliseconds must be small against it; below that, many short slots tell more than few
 /// long ones: neighbours are closer in time, so that more of what disturbs them is common to both, and there are more
 /// blocks, each with connections of its own.
-const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
+pub(crate) const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
 /// Ops that a connection should carry in a slot: cutting off the last one then moves a rate by a few percent at most,
 /// and equally for all.
 const OPS_PER_SLOT: u64 = 10;
@@ -84,15 +84,17 @@ pub(crate) fn run(
             Some(turns) => (turns, in_turns_ns),
         };
     let trip_ns = streams::trip_seen_ns(plan, &run.slots);
-    let streams = StreamSlots::of(trip_ns, slot_ns, plan.compare.slot_ns.is_some(), left_ns, plan);
-    let StreamSlots { slot_ns, run_up_ns, .. } = streams;
+    let time =
+        streams::Time { usual_ns: slot_ns, is_set: plan.compare.slot_ns.is_some(), op_ns: typical_op_ns, left_ns };
+    let streams = StreamSlots::of(trip_ns, time, plan);
+    let StreamSlots { slot_ns, run_up_ns, beside_ns, .. } = streams;
     if let Some(label) = streams.label() {
         watcher.label(&label);
     }
     run.doubts.extend(streams.doubt());
     let settle_ns = streams::settle_ns(trip_ns, run_up_ns);
-    let renews = if run_up_ns > 0 {
-        leaves_pairs_to_renew(run_up_ns + slot_ns, typical_op_ns, settle_ns, streams::in_blocks_ns(left_ns), plan)
+    let renews = if beside_ns > 0 {
+        leaves_pairs_to_renew(run_up_ns + slot_ns, beside_ns, settle_ns, streams::in_blocks_ns(left_ns), plan)
     } else {
         leaves_pairs_to_renew(slot_ns, typical_op_ns, 0, left_ns, plan)
     };
@@ -104,6 +106,7 @@ pub(crate) fn run(
         slot_ns,
         run_up_ns,
         settle_ns,
+        beside_ns,
         turns,
         grace_ns: bench.grace_ns(typical_op_ns, left_ns / (PAIRS_WANTED * bench.targets() as u64)),
         end_load_ns: plan.compare.max_load_ns,

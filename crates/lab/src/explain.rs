@@ -11,12 +11,12 @@ use crate::turns::{OPS_PER_TURN, OPS_PER_TURN_ALONE, slot_in_turns_ns, turns_of}
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::{Searching, Watcher};
 use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
-use duel_diagnose::{Case, Step, TRIPS_OF_PROBE_SLOT};
+use duel_diagnose::{Case, Step};
 use duel_host::Looking;
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
     LensReading, Looks, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run,
-    SECOND_NS, Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
+    SECOND_NS, Slot, SlotRole, Target, TargetObservation, Turn, Waiting, WorkerAudit, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -259,14 +259,15 @@ impl Lab {
         let role = SlotRole::Probe(probe.id.clone());
         let trip_ns =
             streams::longest_trip_ns(plan, site.known.comparison.iter().filter_map(|seen| seen.negotiated.as_ref()));
+        // A few ops may take far longer than the others (a lost SYN is sent again after 1 s, 3 s, 7 s), and the whole
+        // budget would go by waiting for them. Only where no op ends within its part, one is given all its time.
+        let part_ns = probe.budget_ns / (TRIALS_IN_BUDGET * bench.targets() as u64);
         // Streams keep their connections, so it is only here that they come up to speed as new ones.
-        let trial_ns = SHORTEST_SLOT_NS.max(streams::settle_ns(trip_ns, streams::run_up_ns(trip_ns, SHORTEST_SLOT_NS)));
+        let settle_ns = streams::settle_ns(trip_ns, streams::run_up_ns(trip_ns, SHORTEST_SLOT_NS));
+        let trial_ns = SHORTEST_SLOT_NS.max(settle_ns.min(part_ns));
         // The first slots connect and tell how long an op takes; they are kept, and not judged.
         let mut slowest_op_ns = 0.0f64;
         for target in 0..bench.targets() {
-            // A few ops may take far longer than the others (a lost SYN is sent again after 1 s, 3 s, 7 s), and the whole
-            // budget would go by waiting for them. Only where no op ends within its part, one is given all its time.
-            let part_ns = probe.budget_ns / (TRIALS_IN_BUDGET * bench.targets() as u64);
             for grace_ns in [part_ns.max(SECOND_NS).min(bench.op_timeout_ns()), bench.op_timeout_ns()] {
                 let spec = SlotSpec::timed(target, role.clone(), trial_ns, grace_ns).at(0, TRIAL_REPEAT);
                 let slot = bench.slot(spec, watcher)?;
@@ -282,14 +283,16 @@ impl Lab {
         // Of one that is made once more, as much as the first time: its slots are as that had them, and there are more of them.
         let once_ns = if probe.takes_all { probe.budget_ns / duel_diagnose::LONGER } else { probe.budget_ns };
         let affordable_ns = once_ns / (PAIRS_WANTED * bench.targets() as u64);
-        // What machines do in a run-up would be theirs for ops that are in no figure.
-        let run_up_ns = if probe.reads_hosts { 0 } else { streams::run_up_ns(trip_ns, shortest_ns) };
-        let shortest_ns = if run_up_ns > 0 { shortest_ns.max(TRIPS_OF_PROBE_SLOT * trip_ns) } else { shortest_ns };
         // Behind the trials, which are long where there are run-ups, each slot has one, and waits for its last op.
-        let affordable_ns = match run_up_ns {
-            0 => affordable_ns,
-            run_up_ns => (once_ns.saturating_sub(bench.load_ns()) / (PAIRS_WANTED * bench.targets() as u64))
-                .saturating_sub(run_up_ns + slowest_op_ns as Nanos),
+        let beside_ns = streams::beside_ns(trip_ns, slowest_op_ns as Nanos);
+        let room_ns = (once_ns.saturating_sub(bench.load_ns()) / (PAIRS_WANTED * bench.targets() as u64))
+            .saturating_sub(beside_ns);
+        let (run_up_ns, shortest_ns, affordable_ns) = match streams::run_up_ns(trip_ns, shortest_ns) {
+            0 => (0, shortest_ns, affordable_ns),
+            whole_ns => {
+                let (run_up_ns, least_ns) = streams::of_probe(trip_ns, whole_ns, room_ns);
+                (run_up_ns, shortest_ns.max(least_ns), room_ns - run_up_ns)
+            }
         };
         let by_whole = site.known.by_whole();
         let (turns, slot_ns) = match site.rhythm {
@@ -325,6 +328,8 @@ impl Lab {
             slot_ns,
             run_up_ns,
             settle_ns: 0,
+            // A probe makes one block at least, or nothing would be said of it.
+            beside_ns: 0,
             by_whole,
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,
@@ -596,15 +601,27 @@ impl Readings<'_> {
     fn add_load(&mut self, slot: &Slot) {
         let Some((before, after)) = self.before.take().zip(self.hosts.sample(slot.target)) else { return };
         let demand = self.demands[slot.target].get_or_insert_default();
-        demand.add(&HostSpan::between(&before, &after), slot.tally.ok);
+        let (ops, ours_ns) = read_around(slot);
+        demand.add(&HostSpan::between(&before, &after), ops);
         if self.local[slot.target]
-            && let Some(ours_ns) = slot.audit.workers.iter().map(|worker| worker.cpu_ns).sum::<Option<Nanos>>()
+            && let Some(ours_ns) = ours_ns
         {
             demand.generator_cpu_ns += ours_ns;
             demand.generator_allowed.clone_from(&self.allowed);
         }
         forget_our_own(demand, slot.target, &self.local);
     }
+}
+
+/// What a machine does around a slot it does for so many ops that end well, with so much CPU time of the generator: those of the run-up are
+/// among them. CPU time is counted in the slot, and was used at the same pace before.
+fn read_around(slot: &Slot) -> (u64, Option<Nanos>) {
+    let of_worker = |worker: &WorkerAudit| {
+        let whole_ns = u128::from(worker.wall_ns) + u128::from(worker.run_up_ns);
+        let scaled_ns = u128::from(worker.cpu_ns?) * whole_ns / u128::from(worker.wall_ns.max(1));
+        Some(if worker.run_up_ns == 0 { worker.cpu_ns? } else { Nanos::try_from(scaled_ns).unwrap_or(Nanos::MAX) })
+    };
+    (slot.tally.ok + slot.tally.ok_in_run_up, slot.audit.workers.iter().map(of_worker).sum())
 }
 
 /// Takes out counters that hold what the generator itself sends, receives and is woken for, where it runs on this target's
@@ -684,6 +701,20 @@ impl Clock {
 mod tests {
     use super::*;
     use duel_model::Known;
+
+    #[test]
+    fn what_a_machine_did_in_a_run_up_is_held_against_its_ops() {
+        let mut slot = Slot::empty(0, SlotRole::Warmup);
+        slot.tally.ok = 100;
+        let worker = WorkerAudit { cpu_ns: Some(30), wall_ns: 100, ..WorkerAudit::default() };
+        slot.audit.workers = vec![worker.clone(), worker];
+        assert_eq!(read_around(&slot), (100, Some(60)));
+        slot.tally.ok_in_run_up = 210;
+        slot.audit.workers[0].run_up_ns = 200;
+        assert_eq!(read_around(&slot), (310, Some(120)));
+        slot.audit.workers[1].cpu_ns = None;
+        assert_eq!(read_around(&slot), (310, None));
+    }
 
     #[test]
     fn the_same_few_requests_are_a_small_part_of_what_each_worker_has_begun() {

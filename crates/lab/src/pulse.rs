@@ -2,8 +2,10 @@
 
 use duel_load::Live;
 use duel_model::{
-    Interruption, MILLISECOND_NS, Meaning, Nanos, Plan, Run, RunStatus, SECOND_NS, Schema, Slot, SlotRole,
+    FailureKind, Id, Interruption, MILLISECOND_NS, Meaning, Nanos, Plan, Run, RunStatus, SECOND_NS, Schema, Slot,
+    SlotRole,
 };
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -78,9 +80,9 @@ impl Pulse {
     pub(crate) fn feel(&mut self, live: &Live, since_start_ns: Nanos) -> ControlFlow<()> {
         let looked_ns = since_start_ns.saturating_sub(self.last_look_ns).min(LONGEST_LOOK_NS);
         self.last_look_ns = since_start_ns;
-        let silent = live.silent;
-        let answered = live.ok + live.failed_total() - silent;
-        let waits = live.started > answered + silent;
+        let silent = live.in_run_up.silent + live.silent;
+        let answered = live.in_run_up.answered + live.ok + live.failed_total() - live.silent;
+        let waits = live.in_run_up.started + live.started > answered + silent;
         self.idle_ns = if waits || silent > self.silent { 0 } else { self.idle_ns + looked_ns };
         self.silent = silent;
         if answered > self.answered {
@@ -147,8 +149,13 @@ pub(crate) fn died_in(plan: &Plan, slot: &Slot) -> Option<RunStatus> {
 /// What most of the ops without an answer met with, in words.
 fn how_it_failed(schema: &Schema, slot: &Slot) -> String {
     let silent = schema.failures.iter().filter(|kind| kind.means.is_silence());
-    let counts = silent.filter_map(|kind| Some((kind.name, slot.tally.failed.get(&kind.id())?)));
-    match counts.max_by_key(|&(_, count)| *count) {
+    let tally = &slot.tally;
+    let failed = |kind: &FailureKind| {
+        let of = |counts: &BTreeMap<Id, u64>| counts.get(&kind.id()).copied().unwrap_or(0);
+        of(&tally.failed) + of(&tally.failed_in_run_up)
+    };
+    let counts = silent.map(|kind| (kind.name, failed(kind))).filter(|&(_, count)| count > 0);
+    match counts.max_by_key(|&(_, count)| count) {
         Some((name, _)) => format!("{name}, and no answer from then on"),
         None => format!("{} were taken and not answered from then on", schema.op.many),
     }
@@ -213,8 +220,9 @@ fn death(schema: &Schema, slot: &Slot) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duel_load::InRunUp;
+    use duel_model::Tally;
     use duel_model::web::{SCHEMA, failure};
-    use duel_model::{Id, Tally};
 
     fn live(ok: u64, answered_badly: u64, silent: u64, in_flight: u64) -> Live {
         let failed = [(failure::STATUS.id(), answered_badly), (failure::REFUSED.id(), silent)].into();
@@ -254,6 +262,24 @@ mod tests {
         assert_eq!(gone_at(&mut pulse(Some(1)), 0, 900, |tenth| live(0, tenth / 90, tenth, 1)), None);
         // Two ops failed, and then none was due for a minute and a half.
         assert_eq!(gone_at(&mut pulse(Some(1)), 0, 900, |_| live(100, 0, 2, 0)), None);
+    }
+
+    /// In a run-up as long as that of a path of some seconds, and in the slot behind it.
+    #[test]
+    fn who_answers_in_a_run_up_lives_and_who_does_not_is_gone() {
+        let in_run_up = |answered: u64, silent: u64| Live {
+            in_run_up: InRunUp { started: answered + silent + 1, answered, silent },
+            ..Live::default()
+        };
+        let mut lives = pulse(Some(1));
+        assert_eq!(gone_at(&mut lives, 0, 300, |tenth| in_run_up(tenth, 0)), None);
+        let behind_it =
+            |tenth| Live { in_run_up: InRunUp { started: 300, answered: 300, silent: 0 }, ..live(tenth, 0, 0, 1) };
+        assert_eq!(gone_at(&mut lives, 300, 310, behind_it), None);
+        let hangs = |_| Live { in_run_up: InRunUp { started: 300, answered: 300, silent: 0 }, ..live(310, 0, 0, 1) };
+        assert_eq!(gone_at(&mut lives, 310, 600, hangs), Some(410));
+        assert_eq!(gone_at(&mut pulse(Some(1)), 0, 300, |_| in_run_up(10, 0)), Some(101), "it hangs in the run-up");
+        assert_eq!(gone_at(&mut pulse(Some(1)), 0, 300, |tenth| in_run_up(10, tenth)), Some(101), "it refuses there");
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub(crate) fn warm_ups(first: &FirstStart, plan: &Plan) -> (Vec<Nanos>, Nanos) {
     (first.steady_after_ns.iter().map(given).collect(), most_ns)
 }
 
+/// How long a warm-up of `given_ns` is where it is what new streams come up to speed in.
+fn settling_ns(given_ns: Nanos, settle_ns: Nanos, most_ns: Nanos) -> Nanos {
+    given_ns.max(settle_ns.min(most_ns))
+}
+
 /// Runs rounds until it is known enough or the time is over. The targets have been started anew and warmed up for the first one.
 pub(crate) fn run(
     bench: &mut Bench,
@@ -43,11 +48,15 @@ pub(crate) fn run(
     watcher: &mut dyn Watcher,
     keep: &mut dyn FnMut(Slot, &Bench) -> Next,
 ) -> Result<(), LabError> {
-    let (warm_ups, _) = warm_ups(first, plan);
+    let (mut warm_ups, most_ns) = warm_ups(first, plan);
+    if !schedule.renews {
+        // Connections are new behind each start, and this is all that they carry before slots.
+        warm_ups.iter_mut().for_each(|given_ns| *given_ns = settling_ns(*given_ns, schedule.settle_ns, most_ns));
+    }
     let warm_ns: Nanos = warm_ups.iter().sum();
     let left_ns = schedule.end_load_ns.saturating_sub(bench.load_ns());
     // Slots end with their last op, and each block makes new connections: a tenth more.
-    let block_ns = 2 * bench.targets() as u64 * schedule.slot_ns * 11 / 10;
+    let block_ns = schedule.block_ns(bench.targets()).saturating_mul(11) / 10;
     let of_round = blocks_of_round(first.took_ns + warm_ns, warm_ns, block_ns, left_ns);
     let mut figures: Vec<SlotFigure> = Vec::new();
     let mut longest_ns = 0;
@@ -107,6 +116,14 @@ fn blocks_of_round(start_costs_ns: Nanos, warm_ns: Nanos, block_ns: Nanos, left_
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn new_streams_settle_in_the_warm_up_behind_a_start_as_far_as_there_is_time() {
+        let ms = MILLISECOND_NS;
+        assert_eq!(settling_ns(100 * ms, 1_600 * ms, 2_000 * ms), 1_600 * ms);
+        assert_eq!(settling_ns(100 * ms, 1_600 * ms, 500 * ms), 500 * ms);
+        assert_eq!(settling_ns(300 * ms, 0, 500 * ms), 300 * ms, "short paths");
+    }
 
     #[test]
     fn dear_starts_get_more_blocks_and_there_are_enough_starts_all_the_same() {

@@ -34,24 +34,45 @@ pub(crate) struct Turns {
     end_load_ns: Nanos,
     /// The load time at which the block under way began.
     began_ns: Option<Nanos>,
+    /// The longest so far; before the first one, how long that should be.
     longest_block_ns: Nanos,
+    has_ended_one: bool,
 }
 
 impl Turns {
     pub(crate) fn new(seed: u64, end_load_ns: Nanos) -> Self {
-        Self { random: Pcg64Mcg::seed_from_u64(seed), end_load_ns, began_ns: None, longest_block_ns: 0 }
+        Self {
+            random: Pcg64Mcg::seed_from_u64(seed),
+            end_load_ns,
+            began_ns: None,
+            longest_block_ns: 0,
+            has_ended_one: false,
+        }
+    }
+
+    /// The same, where a block should take so long: the first one is not begun either if it would not end in time.
+    pub(crate) fn expecting(self, block_ns: Nanos) -> Self {
+        Self { longest_block_ns: block_ns, ..self }
     }
 
     /// Begins a block. One that would not end in time, were it as long as the longest so far, is not begun.
     pub(crate) fn begins(&mut self, bench: &mut Bench) -> bool {
         let now_ns = bench.load_ns();
-        let last_ns = self.began_ns.replace(now_ns).map_or(0, |began_ns| now_ns - began_ns);
-        self.longest_block_ns = self.longest_block_ns.max(last_ns);
-        let has_time = now_ns + self.longest_block_ns <= self.end_load_ns;
+        let has_time = self.has_time(now_ns);
         if has_time {
             bench.give_way();
         }
         has_time
+    }
+
+    /// Whether there is time for another block at this load time, at which the last one has ended.
+    fn has_time(&mut self, now_ns: Nanos) -> bool {
+        if let Some(began_ns) = self.began_ns.replace(now_ns) {
+            let expected_ns = if self.has_ended_one { self.longest_block_ns } else { 0 };
+            self.longest_block_ns = expected_ns.max(now_ns - began_ns);
+            self.has_ended_one = true;
+        }
+        now_ns.saturating_add(self.longest_block_ns) <= self.end_load_ns
     }
 
     /// Puts targets, or treatments, into random order.
@@ -108,6 +129,17 @@ pub(crate) fn turns_of<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_that_would_not_end_in_time_is_not_begun_and_the_first_one_goes_by_what_it_should_take() {
+        let second = 1_000 * MILLISECOND_NS;
+        assert!(!Turns::new(1, 30 * second).expecting(43 * second).has_time(4 * second));
+        assert!(Turns::new(1, 30 * second).has_time(4 * second), "nothing is known of it");
+        let mut turns = Turns::new(1, 30 * second).expecting(20 * second);
+        assert!(turns.has_time(4 * second));
+        // It took 8 s: that is known from then on.
+        assert!(turns.has_time(12 * second) && turns.has_time(20 * second) && !turns.has_time(28 * second));
+    }
 
     #[test]
     fn slots_are_run_in_turns_where_no_turn_waits_for_long() {

@@ -12,7 +12,7 @@ use crate::slot::{Drain, SlotOrder, USUAL_DRAIN_MEDIANS, WorkerSlot};
 use crate::stalls::Stalls;
 use crate::waiter::{Patience, Waiter};
 use crate::wake::wake_cost_ns;
-use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, WorkerId, Workload};
+use crate::workload::{Counters, Failure, Io, LaneId, OpEnd, Progress, WorkerId, Workload};
 use duel_model::{MILLISECOND_NS, Nanos, Schema, WorkerAudit};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,17 +51,40 @@ pub(crate) struct Worker<W> {
     /// As [`WorkerAudit::works_itself`].
     works_itself: bool,
     run_up: RunUp,
+    before: Before,
 }
 
-/// What comes before a slot's time, and is none of its figures.
-#[derive(Debug, Clone, Copy, Default)]
+/// Load before a slot's time, which is in none of its figures.
+#[derive(Debug, Default)]
 struct RunUp {
+    /// When it is over; `Nanos::MAX`: there is none, or it has ended.
     until_ns: Nanos,
-    /// Ops that ended well in it, and their bytes.
-    ops: u64,
-    bytes_in: u64,
+    /// As [`WorkerAudit::run_up_ns`].
+    took_ns: Nanos,
     /// As [`WorkerSlot::led_ns`].
-    led_ns: Nanos,
+    led_ns: i64,
+    /// What its counters hold that is the slot's.
+    carried: Counters,
+    /// As [`WorkerAudit::gave_way`].
+    gave_way: bool,
+}
+
+/// What the clocks of the thread showed when the worker began to count.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    sleeps: Option<u64>,
+    waited_ns: Option<Nanos>,
+    wall_ns: Nanos,
+    cpu_ns: Option<Nanos>,
+}
+
+impl Before {
+    fn now() -> Self {
+        let (sleeps, waited_ns) = (sleeps(), waited_for_cpu_ns());
+        // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
+        // good part, and a worker would seem to have used more than all of its CPU.
+        Self { sleeps, waited_ns, wall_ns: monotonic_ns(), cpu_ns: thread_cpu_ns() }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -96,6 +119,7 @@ impl<W: Workload> Worker<W> {
             id,
             works_itself: false,
             run_up: RunUp::default(),
+            before: Before::default(),
         })
     }
 
@@ -120,23 +144,25 @@ impl<W: Workload> Worker<W> {
         // What happened to parked connections is not part of this slot, except what they last negotiated, and that more came
         // than responses have.
         let parked = self.workload.take_counters();
-        self.recorder.reset(start_ns, &order.stages, log.is_some());
-        self.stalls.begin(start_ns);
+        let has_run_up = order.run_up_ns > 0;
+        self.recorder.reset(start_ns, &order.stages, log.is_some() && !has_run_up);
+        self.recorder.is_in_run_up = has_run_up;
+        self.stalls.begin(load_from_ns);
         self.connections.begin();
-        self.run_up = RunUp { until_ns: start_ns, ..RunUp::default() };
+        self.run_up = RunUp { until_ns: if has_run_up { start_ns } else { Nanos::MAX }, ..RunUp::default() };
         self.lanes.fill(Lane { free_since_ns: load_from_ns, ..Lane::default() });
         let mut pace = Pace::new(order, load_from_ns, self.id, Idle::all(self.lanes.len(), self.streams));
-        let (sleeps_before, waited_before) = (sleeps(), waited_for_cpu_ns());
-        // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
-        // good part, and a worker would seem to have used more than all of its CPU.
-        let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
+        self.before = Before::now();
         self.waiter.begin(self.id.number < order.polling_workers, order.polling_gives_way, load_from_ns);
-        pace.turn.work_ns = cpu_before;
+        pace.turn.work_ns = self.before.cpu_ns;
         let mut next_live_ns = load_from_ns + LIVE_INTERVAL_NS;
         let mut interrupted = false;
 
         loop {
             let now = monotonic_ns();
+            if now >= self.run_up.until_ns {
+                self.end_run_up(&mut pace, now, log.is_some());
+            }
             if now > pace.turn.until_ns + STANDSTILL_NS {
                 self.stood_still(&pace, now);
             }
@@ -151,7 +177,7 @@ impl<W: Workload> Worker<W> {
                 live.publish(&self.recorder, self.workload.traffic());
                 self.recorder.hand_over(log);
                 if self.waiter.gives_way() {
-                    self.waiter.waited_for_cpu(self.waited_since(waited_before, sleeps_before));
+                    self.waiter.waited_for_cpu(self.waited_ns());
                 }
                 self.waiter.reconsider(now);
                 pace.turn.work_ns = self.work_ns();
@@ -165,27 +191,33 @@ impl<W: Workload> Worker<W> {
                 break;
             }
             let pause_ns = self.workload.wakes_at().map_or(Nanos::MAX, |at_ns| at_ns.saturating_sub(now));
-            let patience = self.waiter.patience(pace.left_ns(now).min(pause_ns), pace.mean_gap_ns);
+            let left_ns = pace.left_ns(now).min(self.run_up.until_ns.saturating_sub(now));
+            let patience = self.waiter.patience(left_ns.min(pause_ns), pace.mean_gap_ns);
             pace.turn.until_ns += patience.total_ns();
             self.turn(&mut pace, now, patience)?;
         }
 
         let end_ns = monotonic_ns();
-        let waited_ns = self.waited_since(waited_before, sleeps_before);
+        if self.run_up.until_ns != Nanos::MAX {
+            // It was broken off.
+            self.end_run_up(&mut pace, end_ns, log.is_some());
+        }
+        let waited_ns = self.waited_ns();
         // Of short slots it is the only time.
         self.waiter.waited_for_cpu(waited_ns);
         self.waiter.reconsider(end_ns);
-        let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
+        let cpu_ns = self.before.cpu_ns.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let silent_lanes = self.silent_lanes(load_from_ns);
         let waits = self.waiter.audit();
-        let slept = sleeps_before.zip(sleeps()).map(|(before, after)| after.saturating_sub(before));
+        let slept = self.slept();
         let audit = WorkerAudit {
+            run_up_ns: self.run_up.took_ns,
             cpu_ns,
             waited_ns,
-            wall_ns: monotonic_ns().saturating_sub(wall_before),
+            wall_ns: monotonic_ns().saturating_sub(self.before.wall_ns),
             polling_ns: waits.polling_ns,
             taken_ns: waits.taken_ns,
-            gave_way: waits.gave_way,
+            gave_way: waits.gave_way || self.run_up.gave_way,
             sleeps: slept,
             notice_lag: self.recorder.notice_lag.snapshot(),
             schedule_lag: self.recorder.schedule_lag.snapshot(),
@@ -204,10 +236,10 @@ impl<W: Workload> Worker<W> {
         self.workload.slot_ended();
         let mut counters = self.workload.take_counters();
         // Bytes that came too late for their slot are those of the one before, and would be nobody's.
-        counters.surplus += parked.surplus;
-        counters.bytes_in = counters.bytes_in.saturating_sub(self.run_up.bytes_in);
-        counters.reused = counters.reused.saturating_sub(self.run_up.ops);
-        let negotiated = counters.negotiated.take().or(parked.negotiated);
+        let carried = std::mem::take(&mut self.run_up.carried);
+        counters.surplus += parked.surplus + carried.surplus;
+        counters.reused += carried.reused;
+        let negotiated = counters.negotiated.take().or(carried.negotiated).or(parked.negotiated);
         Ok(WorkerSlot {
             tally: self.recorder.tally(in_flight, unstarted, counters),
             series: self.recorder.series().clone(),
@@ -246,12 +278,54 @@ impl<W: Workload> Worker<W> {
         }
     }
 
-    /// For how long others had the CPU that this thread wanted, ns since both were counted; `None` where the system does not tell.
-    fn waited_since(&self, waited_before: Option<Nanos>, sleeps_before: Option<u64>) -> Option<Nanos> {
-        let waited_ns = waited_for_cpu_ns()?.saturating_sub(waited_before?);
+    /// How often this thread has slept since it began to count; `None` where the system does not tell.
+    fn slept(&self) -> Option<u64> {
+        self.before.sleeps.zip(sleeps()).map(|(before, after)| after.saturating_sub(before))
+    }
+
+    /// For how long others had the CPU that this thread wanted since it began to count; `None` where the system does not tell.
+    fn waited_ns(&self) -> Option<Nanos> {
+        let waited_ns = waited_for_cpu_ns()?.saturating_sub(self.before.waited_ns?);
         // After each sleep a CPU has to come back, which the kernel counts as well.
-        let slept = sleeps_before.zip(sleeps()).map_or(0, |(before, after)| after.saturating_sub(before));
-        Some(waited_ns.saturating_sub(slept.saturating_mul(self.waiter.sleep_costs_ns())))
+        Some(waited_ns.saturating_sub(self.slept().unwrap_or(0).saturating_mul(self.waiter.sleep_costs_ns())))
+    }
+
+    /// The run-up is over: all that the slot counts begins here, on all clocks at once, and no op needs to be asked when it began.
+    ///
+    /// Ops that are under way are the slot's, whole, and so is their time: each lane's time begins with the op that it has under way
+    /// (see [`WorkerSlot::led_ns`]). To cut them would leave the slot a part of an op too much or too little.
+    #[cold]
+    fn end_run_up(&mut self, pace: &mut Pace, now: Nanos, keeps_records: bool) {
+        let until_ns = std::mem::replace(&mut self.run_up.until_ns, Nanos::MAX);
+        let led = self.workload.take_counters();
+        let busy = || self.lanes.iter().filter(|lane| lane.busy);
+        let under_way = busy().count() as u64;
+        let idle = (pace.lanes_at_work().unwrap_or(self.lanes.len()) as u64).saturating_sub(under_way);
+        let before_ns = |since_ns: Nanos| until_ns.cast_signed() - since_ns.cast_signed();
+        self.run_up = RunUp {
+            until_ns: Nanos::MAX,
+            took_ns: now.saturating_sub(until_ns.saturating_sub(pace.order.run_up_ns)),
+            led_ns: busy().map(|lane| before_ns(lane.start_ns)).sum::<i64>() + before_ns(now) * idle.cast_signed(),
+            carried: Counters {
+                // Ops are counted as over a connection that there was when they begin. Of those under way all are, unless connections
+                // were made so late.
+                reused: led.reused.min(under_way),
+                surplus: led.surplus,
+                negotiated: led.negotiated,
+                ..Counters::default()
+            },
+            gave_way: self.waiter.audit().gave_way,
+        };
+        self.recorder.run_up_ended(under_way, &pace.order.stages, keeps_records);
+        self.stalls.begin(now);
+        self.connections.begin();
+        pace.last_end_ns = None;
+        let may_poll = self.id.number < pace.order.polling_workers;
+        self.waiter.begin(may_poll, pace.order.polling_gives_way, now);
+        self.before = Before::now();
+        pace.turn.work_ns = self.before.cpu_ns;
+        // What stood still in the run-up did not do so in the slot.
+        pace.turn.until_ns = pace.turn.until_ns.max(until_ns.min(now));
     }
 
     /// One turn of the event loop: wait, then handle what became ready.
@@ -330,25 +404,8 @@ impl<W: Workload> Worker<W> {
 
     #[inline]
     fn record(&mut self, lane: LaneId, ended: Lane, op: &OpEnd) {
-        if ended.start_ns < self.run_up.until_ns && self.is_left_out(ended, op) {
-            return;
-        }
         self.recorder.op_ended(ended.due_ns, ended.start_ns, op);
         self.connections.op_ended(lane, ended.start_ns, op);
-    }
-
-    /// Whether an op that began in the run-up is in no figure. Failures are always told.
-    #[cold]
-    fn is_left_out(&mut self, ended: Lane, op: &OpEnd) -> bool {
-        let run_up = &mut self.run_up;
-        if op.outcome.is_err() || op.end_ns >= run_up.until_ns {
-            run_up.led_ns += run_up.until_ns - ended.start_ns;
-            return false;
-        }
-        run_up.ops += u64::from(op.ops.max(1));
-        run_up.bytes_in += op.bytes_in;
-        self.recorder.left_out(op.end_ns);
-        true
     }
 
     /// The op on `lane` has ended: the lane is free. Answers what it was while the op was under way.

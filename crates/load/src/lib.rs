@@ -38,7 +38,7 @@ pub use network::Network;
 pub use null::{Null, NullFactory, NullKind};
 pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
-pub use session::{Live, Session, SessionError, SlotRecord};
+pub use session::{InRunUp, Live, Session, SessionError, SlotRecord};
 pub use slot::SlotOrder;
 pub use tcp_info::TcpInfo;
 pub use waiter::is_in_the_way;

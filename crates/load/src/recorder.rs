@@ -2,7 +2,7 @@
 
 use crate::clock::monotonic_ns;
 use crate::log::{OpLog, OpRecord};
-use crate::session::Live;
+use crate::session::{InRunUp, Live};
 use crate::stages::StageRecorder;
 use crate::workload::{Counters, OpEnd, PhaseTimes, Traffic};
 use duel_model::{
@@ -46,6 +46,13 @@ pub(crate) struct Recorder {
     pub(crate) notice_lag: Recording,
     pub(crate) standstill: Standstill,
     pub(crate) signs: Signs,
+    /// What is recorded is load before the slot's time.
+    pub(crate) is_in_run_up: bool,
+    /// What the run-up showed, when it is over: its ops that have ended, those that ended well, and those that failed, by the places of
+    /// the schema's kinds.
+    in_run_up: InRunUp,
+    ok_in_run_up: u64,
+    failed_in_run_up: [u64; MOST_FAILURES],
     slot_start_ns: Nanos,
     series: Series,
     stages: StageRecorder,
@@ -72,6 +79,10 @@ impl Recorder {
             notice_lag: Recording::new(),
             standstill: Standstill::default(),
             signs: Signs::default(),
+            is_in_run_up: false,
+            in_run_up: InRunUp::default(),
+            ok_in_run_up: 0,
+            failed_in_run_up: [0; MOST_FAILURES],
             slot_start_ns: monotonic_ns(),
             series: Series { interval_ns: INTERVAL_NS, intervals: Vec::new() },
             stages: StageRecorder::default(),
@@ -81,6 +92,32 @@ impl Recorder {
 
     /// Forgets everything; a slot of these stages begins, of whose every op a record is kept where that is wanted.
     pub(crate) fn reset(&mut self, slot_start_ns: Nanos, stages: &[Stage], keeps_records: bool) {
+        self.is_in_run_up = false;
+        (self.in_run_up, self.ok_in_run_up, self.failed_in_run_up) = (InRunUp::default(), 0, [0; MOST_FAILURES]);
+        self.failure_examples.clear();
+        self.signs = Signs::default();
+        self.begin(slot_start_ns, stages, keeps_records);
+    }
+
+    /// The run-up is over, and so many of its ops are still under way, which are the slot's. What ended in it is in no figure; what failed is
+    /// told for itself, and signs of life are what they were.
+    pub(crate) fn run_up_ended(&mut self, under_way: u64, stages: &[Stage], keeps_records: bool) {
+        let (in_run_up, failed) = (self.seen_in_run_up(), self.failed);
+        self.in_run_up = InRunUp { started: in_run_up.started.saturating_sub(under_way), ..in_run_up };
+        (self.ok_in_run_up, self.failed_in_run_up) = (self.ok, failed);
+        self.is_in_run_up = false;
+        self.begin(self.slot_start_ns, stages, keeps_records);
+        self.started = under_way;
+    }
+
+    fn seen_in_run_up(&self) -> InRunUp {
+        let silent = self.schema.failed(&self.by_kind(&self.failed), Meaning::is_silence);
+        let failed: u64 = self.failed.iter().sum();
+        InRunUp { started: self.started, answered: self.ok + failed - silent, silent }
+    }
+
+    /// Begins to count anew.
+    fn begin(&mut self, slot_start_ns: Nanos, stages: &[Stage], keeps_records: bool) {
         self.stages.reset(slot_start_ns, stages);
         self.records = keeps_records.then(Vec::new);
         self.started = 0;
@@ -88,9 +125,7 @@ impl Recorder {
         self.shed = 0;
         self.failed_body_bytes = 0;
         self.failed = [0; MOST_FAILURES];
-        self.failure_examples.clear();
         self.standstill = Standstill::default();
-        self.signs = Signs::default();
         for recording in self.recordings() {
             recording.reset();
         }
@@ -150,12 +185,6 @@ impl Recorder {
                 }
             }
         }
-    }
-
-    /// An op that was started ended well before the slot's time: it is in no figure, but somebody answered.
-    pub(crate) fn left_out(&mut self, end_ns: Nanos) {
-        self.started -= 1;
-        self.signs.answered_ns = end_ns;
     }
 
     /// Ops of a batch that ended well, of which the first is counted already. Their bytes come with the batch.
@@ -228,20 +257,24 @@ impl Recorder {
 
     /// What was recorded so far, for whoever watches.
     pub(crate) fn live(&self, traffic: Traffic) -> Live {
+        if self.is_in_run_up {
+            return Live { in_run_up: self.seen_in_run_up(), ..Live::default() };
+        }
         Live {
+            in_run_up: self.in_run_up,
             started: self.started,
             ok: self.ok,
-            failed: self.failed_by_kind(),
-            silent: self.schema.failed(&self.failed_by_kind(), Meaning::is_silence),
+            failed: self.by_kind(&self.failed),
+            silent: self.schema.failed(&self.by_kind(&self.failed), Meaning::is_silence),
             traffic,
             response: self.response.sketch(),
             standstill: self.standstill,
         }
     }
 
-    fn failed_by_kind(&self) -> BTreeMap<Id, u64> {
+    fn by_kind(&self, failed: &[u64; MOST_FAILURES]) -> BTreeMap<Id, u64> {
         let kinds = self.schema.failures.iter().map(|kind| kind.id());
-        kinds.zip(self.failed).filter(|&(_, count)| count > 0).collect()
+        kinds.zip(*failed).filter(|&(_, count)| count > 0).collect()
     }
 
     /// Median of the service times so far, ns.
@@ -265,7 +298,9 @@ impl Recorder {
             statuses: counters.statuses,
             started: self.started,
             ok: self.ok,
-            failed: self.failed_by_kind(),
+            failed: self.by_kind(&self.failed),
+            ok_in_run_up: self.ok_in_run_up,
+            failed_in_run_up: self.by_kind(&self.failed_in_run_up),
             in_flight,
             unstarted,
             shed: self.shed,

@@ -59,6 +59,8 @@ pub struct SlotRecord {
 /// [`Tally`] too when it is over: none of them is larger than there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Live {
+    /// What the run-up showed; all else is of the slot's own time, and none while the run-up goes on.
+    pub in_run_up: InRunUp,
     /// Ops started.
     pub started: u64,
     /// Ops that ended well.
@@ -75,6 +77,17 @@ pub struct Live {
     pub standstill: Standstill,
 }
 
+/// Ops of a run-up: they are in no figure, and tell that the target lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InRunUp {
+    /// Ops started; when the run-up is over, only those that ended in it.
+    pub started: u64,
+    /// Ops that the target answered, well or not.
+    pub answered: u64,
+    /// Failed ops to which the other side gave no sign of life.
+    pub silent: u64,
+}
+
 impl Live {
     /// Failed ops of all kinds.
     pub fn failed_total(&self) -> u64 {
@@ -83,6 +96,9 @@ impl Live {
 
     /// Adds another worker's figures of the same slot.
     fn merge(&mut self, other: &Self) {
+        self.in_run_up.started += other.in_run_up.started;
+        self.in_run_up.answered += other.in_run_up.answered;
+        self.in_run_up.silent += other.in_run_up.silent;
         self.started += other.started;
         self.ok += other.ok;
         for (&kind, count) in &other.failed {
@@ -354,7 +370,7 @@ fn merge(
     record.elapsed_ns = if interrupted {
         monotonic_ns().saturating_sub(start_ns)
     } else {
-        elapsed_ns(order, record.tally.started + record.tally.shed, busy_ns, had_backlog) + led_ns
+        elapsed_ns(order, record.tally.started + record.tally.shed, busy_ns, had_backlog).saturating_add_signed(led_ns)
     };
     record
 }
@@ -384,11 +400,12 @@ fn served_until_ns(slots: &[WorkerSlot]) -> Option<Nanos> {
     Some(usual_ns.max()? + straggling_ns / lanes.max(1))
 }
 
-/// How long before the slot's time its ops began, behind a run-up: those that were under way then are counted whole, and so is their
-/// time. Lanes do so each by itself; the mean over them is the time that all of them together had.
-fn led_ns(slots: &[WorkerSlot]) -> Nanos {
+/// How long before the slot's time its ops began, behind a run-up: those that were under way when it ended are counted whole, and so is
+/// their time. Lanes do so each by itself; the mean over them is the time that all of them together had. No op began before the
+/// run-up, so it is no longer than that.
+fn led_ns(slots: &[WorkerSlot]) -> i64 {
     let lanes: u64 = slots.iter().filter_map(|slot| slot.drain).map(|drain| drain.lanes).sum();
-    slots.iter().map(|slot| slot.led_ns).sum::<Nanos>() / lanes.max(1)
+    slots.iter().map(|slot| slot.led_ns).sum::<i64>() / lanes.max(1).cast_signed()
 }
 
 /// The time over which a slot's ops were served.

@@ -10,7 +10,7 @@ pub struct SlotOrder {
     pub kind: LoopKind,
     /// No op becomes due after this time from the slot's start; `None`: `ops` bounds it.
     pub duration_ns: Option<Nanos>,
-    /// Closed loop: for so long lanes are under load before the slot's time begins. What ends well by then is in no figure.
+    /// Closed loop: for so long lanes are under load before the slot's time begins. What ends by then is in no figure.
     pub run_up_ns: Nanos,
     /// No more than this many ops, over all workers.
     pub ops: Option<u64>,
@@ -72,8 +72,9 @@ pub(crate) struct WorkerSlot {
     pub(crate) audit: WorkerAudit,
     /// When the last op ended; `None` if none did.
     pub(crate) last_end_ns: Option<Nanos>,
-    /// How long before the slot's time its first ops began, summed over lanes: they are counted whole, so their time is, too.
-    pub(crate) led_ns: Nanos,
+    /// How long before the slot's time its first ops began, summed over lanes: they are counted whole, so their time is, too. Less than
+    /// nothing where the worker ended the run-up late.
+    pub(crate) led_ns: i64,
     /// What a closed loop of a set time lost by waiting for stragglers; `None` of other loops.
     pub(crate) drain: Option<Drain>,
     /// Ops waited for a free connection when the slot's time was over.

@@ -141,8 +141,8 @@ pub struct Streamed {
 
 impl Streamed {
     /// For so many round trips a stream is under load before it is measured. From a window of ten segments (RFC 6928), which doubles in
-    /// each round trip, it has ten thousand after ten: 3 Gbit/s over a round trip of 40 ms. Who is held to less by the line, by loss or by a
-    /// window has met that by then.
+    /// each round trip, it has ten thousand after ten: 3 Gbit/s over a round trip of 40 ms. A sender that the line, loss or a window
+    /// holds to less has met that limit by then.
     pub const TRIPS_OF_RUN_UP: u64 = 10;
 
     /// For so many round trips a new stream is under load before it is measured, where it has any run-up. Behind an earlier one that lost

@@ -260,6 +260,8 @@ impl Texts for Slot {
             failed: _,
             in_flight: _,
             unstarted: _,
+            ok_in_run_up: _,
+            failed_in_run_up: _,
             shed: _,
             bytes_in: _,
             bytes_out: _,

@@ -107,8 +107,8 @@ impl Slot {
     /// How long its target was under load for it: longer than [`Slot::elapsed_ns`] by its run-up, and by what is waited for stragglers
     /// beyond their part. That is none of the slot's time, and all of it the user's.
     pub fn under_load_ns(&self) -> Nanos {
-        let walls_ns = self.audit.workers.iter().map(|worker| worker.wall_ns);
-        walls_ns.max().unwrap_or(0).max(self.elapsed_ns)
+        let of_worker = |worker: &WorkerAudit| worker.run_up_ns.saturating_add(worker.wall_ns);
+        self.audit.workers.iter().map(of_worker).max().unwrap_or(0).max(self.elapsed_ns)
     }
 
     /// Leaves out the response times of ops that have none. Their service times stay: by them is told how long load has to last and
@@ -163,6 +163,13 @@ pub struct Tally {
     pub ok: u64,
     /// Ops that failed, by kind; kinds that did not occur are absent.
     pub failed: BTreeMap<Id, u64>,
+    /// Ops that ended well before the slot's time, while streams came up to speed: they are no part of `ok`, nor of `started`. What the
+    /// target's machine does is read around both.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ok_in_run_up: u64,
+    /// Those that failed then: they are no part of `failed`, nor of `started`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed_in_run_up: BTreeMap<Id, u64>,
     /// Ops started and not ended when the slot was over.
     pub in_flight: u64,
     /// Ops that became due in the slot's time and were never started, because no connection was free.
@@ -293,6 +300,10 @@ impl Tally {
         self.ok += other.ok;
         for (&kind, count) in &other.failed {
             *self.failed.entry(kind).or_default() += count;
+        }
+        self.ok_in_run_up += other.ok_in_run_up;
+        for (&kind, count) in &other.failed_in_run_up {
+            *self.failed_in_run_up.entry(kind).or_default() += count;
         }
         self.in_flight += other.in_flight;
         self.unstarted += other.unstarted;
@@ -439,6 +450,9 @@ pub struct WorkerAudit {
     pub cpu_ns: Option<Nanos>,
     /// Wall time over which `cpu_ns` was counted.
     pub wall_ns: Nanos,
+    /// Load before that, while streams came up to speed: it is in none of the slot's figures.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub run_up_ns: Nanos,
     /// How late a connection that was free started its op: our own lateness, not the server's.
     pub schedule_lag: Distribution,
     /// How long each turn of the event loop took: an event may have waited that long before it was seen.

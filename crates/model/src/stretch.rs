@@ -56,6 +56,7 @@ impl WorkerAudit {
         self.waited_ns = sum(self.waited_ns, later.waited_ns);
         self.sleeps = sum(self.sleeps, later.sleeps);
         self.wall_ns += later.wall_ns;
+        self.run_up_ns += later.run_up_ns;
         self.polling_ns += later.polling_ns;
         self.taken_ns += later.taken_ns;
         self.gave_way |= later.gave_way;

@@ -11,7 +11,7 @@ pub(crate) struct Watched<'a> {
     pub(crate) span: HostSpan<'a>,
     /// Every sample in between, both ends included.
     samples: Vec<&'a HostSample>,
-    /// Requests to this target that ended well in between, whatever their slot was for.
+    /// Requests to this target that ended well in between, whatever their slot was for, those of run-ups included.
     pub(crate) ops: u64,
 }
 
@@ -41,7 +41,8 @@ impl<'a> Watched<'a> {
         let ops = run.slots.iter().filter(|slot| slot.target == target).filter(|slot| {
             is_between(slot.started_unix_ms, slot.started_unix_ms.saturating_add(ends_ms(slot.elapsed_ns)))
         });
-        Some(Self { span: HostSpan::between(from, to), ops: ops.map(|slot| slot.tally.ok).sum(), samples })
+        let ops = ops.map(|slot| slot.tally.ok + slot.tally.ok_in_run_up).sum();
+        Some(Self { span: HostSpan::between(from, to), ops, samples })
     }
 
     /// All counters that either end has, in order.

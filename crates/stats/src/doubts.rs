@@ -351,6 +351,9 @@ impl Found {
         if side.tally.failed_total() > 0 {
             self.add(DoubtId::Errors, side.name, failures(side, plan.schema()));
         }
+        if !side.tally.failed_in_run_up.is_empty() {
+            self.add(DoubtId::Errors, side.name, failures_in_run_up(side, plan.schema()));
+        }
         let Tally { resent, started, .. } = side.tally;
         if resent as f64 > WORTH_A_WORD * started as f64 {
             let text = format!(
@@ -467,6 +470,19 @@ fn lag(side: &Side<'_>, which: &str, late: Option<u64>) -> String {
         side.name,
         shown(late),
         shown(side.tally.response.quantile_ns(0.5))
+    )
+}
+
+fn failures_in_run_up(side: &Side<'_>, schema: &Schema) -> String {
+    let failed = &side.tally.failed_in_run_up;
+    let kinds: Vec<String> =
+        schema.in_order(failed.keys().copied()).iter().map(|kind| format!("{} {kind}", failed[kind])).collect();
+    format!(
+        "{} ops failed on {} in the run-up of slots ({}): they are in no figure, and the streams that they were part of had less time to \
+         come up to speed",
+        failed.values().sum::<u64>(),
+        side.name,
+        kinds.join(", ")
     )
 }
 

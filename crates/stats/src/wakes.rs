@@ -6,7 +6,8 @@
 use crate::doubts::is_of_all;
 use crate::side::{LATE, is_measured, percent, waited};
 use duel_model::{
-    Doubt, DoubtId, HostSpan, LoopKind, MILLISECOND_NS, Nanos, Run, Slot, Target, format_duration_ns, format_figure,
+    Doubt, DoubtId, HostSpan, LoopKind, MILLISECOND_NS, Nanos, Run, Slot, Target, WorkerAudit, format_duration_ns,
+    format_figure,
 };
 
 /// Share of the server's CPU time from which on wake-ups are doubted. Half of the default margin: so much of a server's rate is
@@ -116,7 +117,14 @@ fn server_cpu_ns(run: &Run, index: usize, slots: &[&Slot]) -> Option<Nanos> {
     let end_unix_ms = last.started_unix_ms + (last.elapsed_ns / MILLISECOND_NS) as i64;
     let before = samples.iter().rev().find(|sample| sample.unix_ms <= first.started_unix_ms)?;
     let after = samples.iter().find(|sample| sample.unix_ms >= end_unix_ms)?;
-    HostSpan::between(before, after).growth("process.cpu_ns").filter(|&ns| ns > 0)
+    let cpu_ns = HostSpan::between(before, after).growth("process.cpu_ns").filter(|&ns| ns > 0)?;
+    // The server works in run-ups as it does in the slots behind them, and sleeps are counted in slots alone.
+    let of_all = |part: fn(&WorkerAudit) -> Nanos| {
+        let workers = slots.iter().flat_map(|slot| &slot.audit.workers);
+        workers.map(|worker| u128::from(part(worker))).sum::<u128>()
+    };
+    let (slots_ns, run_ups_ns) = (of_all(|worker| worker.wall_ns), of_all(|worker| worker.run_up_ns));
+    Some((u128::from(cpu_ns) * slots_ns.max(1) / (slots_ns + run_ups_ns).max(1)) as Nanos).filter(|&ns| ns > 0)
 }
 
 #[cfg(test)]

@@ -315,10 +315,12 @@ fn budget_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Nan
     const TRIPS_BESIDE: u64 = 3;
     let facts = case.comparison.iter().filter_map(|target| target.negotiated.as_ref());
     let trip_ns = facts.filter_map(|facts| case.plan.stream_trip_ns(facts)).max().unwrap_or(0);
-    let run_up_ns = ((Streamed::TRIPS_OF_RUN_UP + TRIPS_BESIDE) * trip_ns) as f64;
-    let slot_ns = slot_ns.max((TRIPS_OF_PROBE_SLOT * trip_ns) as f64);
-    let settle_ns = (Streamed::TRIPS_TO_SETTLE * trip_ns) as f64 * case.plan.targets.len() as f64;
-    DEFAULT_NS.max((slots * (slot_ns + run_up_ns) + settle_ns) as Nanos)
+    let run_up_ns = (Streamed::TRIPS_OF_RUN_UP + TRIPS_BESIDE).saturating_mul(trip_ns) as f64;
+    let of_trips_ns = slot_ns.max(TRIPS_OF_PROBE_SLOT.saturating_mul(trip_ns) as f64);
+    let settle_ns = Streamed::TRIPS_TO_SETTLE.saturating_mul(trip_ns) as f64 * case.plan.targets.len() as f64;
+    // No probe is to take longer than the comparison that it explains, however long the round trips are said to be.
+    let for_trips_ns = (slots * (of_trips_ns + run_up_ns) + settle_ns).min(case.plan.compare.max_load_ns as f64);
+    DEFAULT_NS.max((slots * slot_ns) as Nanos).max(for_trips_ns as Nanos)
 }
 
 /// How long an op's packets travel: a round trip as long as connecting takes (the median), once for its request, and twice

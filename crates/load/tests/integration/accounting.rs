@@ -163,68 +163,6 @@ fn no_worker_uses_more_than_all_of_its_cpu() {
     }
 }
 
-/// Blocks for a set time in each op, counts ten bytes for it, and fails the first one.
-struct Counting {
-    op_ns: Nanos,
-    fails: bool,
-    bytes_in: u64,
-    reused: u64,
-}
-
-struct CountingFactory {
-    op_ns: Nanos,
-}
-
-impl WorkloadFactory for CountingFactory {
-    type Workload = Counting;
-    fn schema(&self) -> &'static Schema {
-        &common::TRIED
-    }
-    fn make(&self, _worker: WorkerId, _lanes: usize) -> Result<Counting, WorkloadError> {
-        Ok(Counting { op_ns: self.op_ns, fails: true, bytes_in: 0, reused: 0 })
-    }
-}
-
-impl Workload for Counting {
-    fn start(&mut self, _lane: LaneId, now_ns: Nanos, _io: &Io<'_>) -> Progress {
-        while monotonic_ns() < now_ns + self.op_ns {
-            std::thread::sleep(std::time::Duration::from_nanos(self.op_ns / 10));
-        }
-        if std::mem::take(&mut self.fails) {
-            return done(Err(common::LOST));
-        }
-        self.bytes_in += 20;
-        self.reused += 2;
-        Progress::Done(OpEnd { ops: 2, bytes_in: 20, ..OpEnd::noticed(monotonic_ns(), Ok(())) })
-    }
-    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
-        Progress::Pending
-    }
-    fn cancel(&mut self, _lane: LaneId) {}
-    fn traffic(&self) -> Traffic {
-        Traffic::default()
-    }
-    fn take_counters(&mut self) -> Counters {
-        let (bytes_in, reused) = (std::mem::take(&mut self.bytes_in), std::mem::take(&mut self.reused));
-        Counters { bytes_in, reused, ..Counters::default() }
-    }
-}
-
-/// What ended well in the run-up is nowhere; what was under way at its end counts whole, and so does its time.
-#[test]
-fn a_run_up_is_in_no_figure_but_for_what_failed_in_it() {
-    let order = SlotOrder { run_up_ns: 190 * MILLISECOND_NS, ..order(CLOSED, Some(60 * MILLISECOND_NS), None) };
-    let record = run(CountingFactory { op_ns: 20 * MILLISECOND_NS }, 1, 1, &order);
-    let tally = &record.tally;
-    assert_eq!(tally.failed_total(), 1, "told although it failed in the run-up");
-    assert!(tally.ok > 0);
-    assert_eq!((tally.bytes_in, tally.reused), (10 * tally.ok, tally.ok));
-    assert_eq!(record.series.intervals.iter().map(|interval| interval.bytes_in).sum::<u64>(), 10 * tally.ok);
-    // Over one lane ops follow each other, so they cannot have taken longer than the slot did.
-    assert!(u128::from(record.elapsed_ns) >= tally.service.sum_ns, "{record:?}");
-    assert!(record.audit.workers[0].wall_ns >= 250 * MILLISECOND_NS, "{}", record.audit.workers[0].wall_ns);
-}
-
 #[test]
 fn a_number_of_ops_that_falls_behind_its_schedule_takes_as_long_as_it_took() {
     let blocking = Blocking { op_ns: 5 * MILLISECOND_NS, fail_every: None, lanes: LanesPerWorker::One, count: 0 };

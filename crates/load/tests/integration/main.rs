@@ -5,6 +5,7 @@
 
 mod accounting;
 mod common;
+mod run_up;
 mod shapes;
 mod shared_connections;
 mod standstill;

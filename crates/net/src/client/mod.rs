@@ -345,6 +345,8 @@ impl Workload for Streams {
     }
 
     fn slot_ended(&mut self) {
+        let open = self.lanes.iter().enumerate().filter_map(|(lane, of)| Some((lane, of.connection.as_ref()?)));
+        self.telling.slot_ended(open);
         let until_datagrams = Instant::now() + DATAGRAMS_SETTLE_WITHIN;
         let mut resting = Vec::new();
         for (lane, of) in self.lanes.iter_mut().enumerate() {

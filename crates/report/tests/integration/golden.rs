@@ -265,6 +265,16 @@ fn machines_in_the_document() {
     };
     assert_eq!((a["ops"].as_u64(), b["ops"].as_u64()), (Some(ok(0, 28_200)), Some(ok(1, 15_300))));
     assert_eq!((&a["counters"]["cpu.busy_ns"]["per_s"], &a["elapsed_s"]), (&1e9.into(), &24.3.into()));
+    // What the machine did in a run-up it did for its ops.
+    let mut with_run_up = run.clone();
+    with_run_up
+        .slots
+        .iter_mut()
+        .filter(|slot| slot.target == 0)
+        .for_each(|slot| slot.tally.ok_in_run_up = slot.tally.ok);
+    let document: serde_json::Value =
+        serde_json::from_str(&json_text(&with_run_up, &verdict, Some(&explained))).unwrap();
+    assert_eq!(document["hosts"][0]["comparison"]["ops"].as_u64(), Some(2 * ok(0, 28_200)));
     assert_eq!(
         b["counters"]["process.cpu_ns"],
         serde_json::json!({"per_s": null, "per_op": null, "unknown": "restarted"})

@@ -100,6 +100,22 @@ fn only_measured_slots_are_judged_and_others_on_demand() {
 }
 
 #[test]
+fn failures_in_run_ups_are_told_and_held_against_no_op_of_a_slot() {
+    let mut slots = blocks(3, 2, |_, _, _| 1.0);
+    slots.iter_mut().filter(|slot| slot.target == 1).for_each(|slot| {
+        slot.tally.failed_in_run_up.insert(failure::RESET.id(), 5);
+    });
+    let verdict = judge(&run(plan(2), slots, RunStatus::Complete));
+    assert_eq!(
+        ids(&verdict).iter().filter(|id| **id == DoubtId::Errors).count(),
+        1,
+        "no share of ops failed: {verdict:?}"
+    );
+    let text = &doubt(&verdict, DoubtId::Errors).text;
+    assert!(text.starts_with("30 ops failed on B in the run-up of slots (30 reset)"), "{text}");
+}
+
+#[test]
 fn a_single_target_has_doubts_but_no_pairs() {
     let mut slots = blocks(3, 1, |_, _, _| 1.0);
     slots[0].tally.failed.insert(failure::RESET.id(), 5);

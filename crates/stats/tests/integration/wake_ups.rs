@@ -112,3 +112,17 @@ fn sleeps_that_timers_and_the_own_work_end_are_no_server_s() {
     }
     assert_eq!(told(&working), []);
 }
+
+/// The server's CPU time was read before the first slot and after the last one, so it holds run-ups; sleeps are those of slots alone.
+#[test]
+fn what_a_server_does_in_run_ups_is_not_held_against_the_sleeps_of_slots() {
+    let plain = run(Some(3_000), [true; 2], Some(20 * SECOND_NS));
+    let mut with_run_ups = run(Some(3_000), [true; 2], Some(60 * SECOND_NS));
+    for slot in &mut with_run_ups.slots {
+        slot.audit.workers[0].wall_ns = SECOND_NS;
+        slot.audit.workers[0].run_up_ns = 2 * SECOND_NS;
+    }
+    let of_b = |run: &Run| told(run).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    assert!(!of_b(&plain).is_empty());
+    assert_eq!(of_b(&with_run_ups), of_b(&plain));
+}

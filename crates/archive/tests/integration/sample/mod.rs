@@ -165,6 +165,8 @@ pub fn slot(index: u32) -> Slot {
         started: 5_003,
         ok: ops,
         failed: BTreeMap::from([(failure::TIMEOUT.id(), 1), (failure::STATUS.id(), 1)]),
+        ok_in_run_up: 2_100,
+        failed_in_run_up: BTreeMap::from([(failure::RESET.id(), 3)]),
         in_flight: 1,
         bytes_in: (1 << 40) + 7,
         statuses: BTreeMap::from([(200, ops), (503, 1)]),
@@ -179,6 +181,7 @@ pub fn slot(index: u32) -> Slot {
     let worker = |random: &mut Random| WorkerAudit {
         cpu_ns: Some(412_345_678),
         wall_ns: 1_000_000_123,
+        run_up_ns: 400_000_001,
         schedule_lag: distribution(random, ops / 2, 2_000.0),
         loop_lag: distribution(random, ops, 11_000.0),
         polling_ns: 40_000_000,
