@@ -62,6 +62,11 @@ impl Limit {
         (!limits.is_empty()).then_some(limits)
     }
 
+    /// Whether this one, of another group, lets no more of the same pass.
+    pub(crate) fn is_as_strict_as(&self, other: &Self) -> bool {
+        self.what == other.what && self.per_s <= 1.1 * other.per_s
+    }
+
     /// Share of the limit that is used.
     pub(crate) fn used(&self) -> Option<f64> {
         Some(self.done_per_s? / self.per_s)

@@ -85,7 +85,10 @@ fn a_limit_of_the_group_that_is_reached_is_found() {
         assert_named(&set_up(slow.clone(), far), Confidence::Likely);
         // Who reads more for each request reaches it for that.
         let less = count(reading(0.5e6), "workers.disk_read_bytes", 0.1 * READ);
-        assert_named(&set_up(slow.clone(), less), Confidence::Possible);
+        assert_not_named(&set_up(slow.clone(), less), "reads more", false);
+        // A limit that both have is no difference, whoever reaches it.
+        let same = limited(reading(0.5e6), what, limit, 0.1 * per_op);
+        assert_not_named(&set_up(slow.clone(), same), "both have it", false);
         for unread in [vec![1], vec![0, 1]] {
             let mut world = world.clone();
             unread.iter().for_each(|&index| world.servers[index].facts = None);

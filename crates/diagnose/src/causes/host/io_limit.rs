@@ -6,9 +6,9 @@
 //!
 //! * a slow device without a limit, or files that lie badly (`disk.slow-reads`): there is no limit, or less than it is done;
 //! * writing: it may be at leisure, while no request waits; possible at most;
-//! * a server that reads more for each request than the other one (`mem.limit`): a limit is reached that would not be otherwise; possible
-//!   at most, as where that is not known;
-//! * a limit that holds the fast side's server back as well;
+//! * a server that reads more for each request than the other one (`mem.limit`, `mem.cold-cache`): it reaches a limit by that; left open.
+//!   Where that is not known, it is possible at most;
+//! * a limit that holds the fast side's server back as well, or that both have: it is no difference;
 //! * a limit of a group above that others use up: what the server's own group does stays below it, and it is left open.
 //!
 //! Nothing outside takes it away, so it is likely at most. It is ruled out without limits alone.
@@ -27,7 +27,7 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "a limit of the server's control group on what a disk does for it (blkio.throttle, io.max) is reached",
     signature: "hosts: the slow side's group may read or write no more per second than it does under load, and the fast side's is not \
                 held back so",
-    at_most: "likely; possible for what is written, and where the slow side reads more for each request",
+    at_most: "likely; possible for what is written, and where it is not known that both read as much for each request",
     needs_machine: true,
 };
 
@@ -69,9 +69,18 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     {
         return Err(open(format!("{facts}; and {fast}'s {}: that may hold it back as well", told(limits))));
     }
+    // A limit that both have is no difference between them.
+    if let Some(same) = fast_limits.iter().flatten().find(|other| other.is_as_strict_as(limit)) {
+        return Err(open(format!("{facts}; and {fast}'s {}: that is no difference", told(std::slice::from_ref(same)))));
+    }
     let read = |side: &crate::evidence::machines::Side<'_>| side.per_op("workers.disk_read_bytes");
     let reads = read(&machines.slow).zip(machines.fast.as_ref().and_then(read));
     let alike = reads.is_some_and(|(slow, fast)| slow <= AS_MUCH * fast);
+    if limit.is_of_reads() && reads.is_some() && !alike {
+        return Err(open(format!(
+            "{facts}; but it reads more for each request than {fast}'s server, and reaches the limit by that"
+        )));
+    }
     let is_likely = limit.is_of_reads() && alike && fast_limits.is_some();
     let facts = match reads.filter(|_| limit.is_of_reads()) {
         Some((by_slow, by_fast)) => format!(
