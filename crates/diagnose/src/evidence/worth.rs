@@ -198,6 +198,28 @@ fn put_aside_ns(demands: &Demands<'_>, by_slow: &Cpu, by_fast: &Cpu, further_ns:
     known().unwrap_or(0.0).max(0.0)
 }
 
+/// What the kernels of the slow and of the fast side spend on each request, in words.
+pub(crate) fn told_kernel_time(gap: &Gap<'_>, demands: &Demands<'_>, [slow, fast]: [&Cpu; 2]) -> String {
+    format!(
+        "the kernel spends {} of CPU on each request to {}, {} on each to {}{}",
+        format_duration_ns(slow.system_ns),
+        gap.slow_name(),
+        format_duration_ns(fast.system_ns),
+        gap.fast_name(),
+        told_waiting(gap, demands)
+    )
+}
+
+/// Leaves open what CPU time alone would rule out, where waiting that nobody counts may go with it.
+pub(crate) fn acquits_nobody(settled: Standing) -> Standing {
+    match settled {
+        Standing::RuledOut(line) => {
+            Standing::Undecided(Evidence { text: format!("{}: that is not worth the gap", line.text), ..line })
+        }
+        settled => settled,
+    }
+}
+
 /// `; its threads waited 122 ms for a CPU meanwhile, A's 14.6 ms`, where that is known of both.
 pub(crate) fn told_waiting(gap: &Gap<'_>, demands: &Demands<'_>) -> String {
     let waited = |demand: &HostDemand| demand.per_op("workers.wait_ns").map(format_duration_ns);

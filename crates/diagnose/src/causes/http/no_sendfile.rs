@@ -17,10 +17,10 @@ use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
 use crate::evidence::through_files::may_be_answers;
 use crate::evidence::tls_records::RECORD_OVERHEAD_BYTES;
-use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
+use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, acquits_nobody, demands, reference, told_kernel_time};
 use crate::gap::{Flip, Gap, Look, View, per_byte_share};
 use crate::probes::RANGE_1;
-use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, TwinChange, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, TwinChange, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-sendfile",
@@ -42,7 +42,7 @@ pub(super) static CAUSE: Cause =
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     needs_http(gap)?;
-    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let slow = gap.slow_name();
     let body = |side: usize| gap.case.comparison.get(side)?.body_bytes_per_op;
     let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
     if body_slow < LARGE_PIECE_BYTES / 4.0 {
@@ -84,20 +84,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         most_ns: by_slow.system_ns - by_fast.system_ns,
     };
     let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
-    let spent = format!(
-        "the kernel spends {} of CPU on each request to {slow}, {} on each to {fast}{}",
-        format_duration_ns(by_slow.system_ns),
-        format_duration_ns(by_fast.system_ns),
-        told_waiting(gap, &demands)
-    );
+    let spent = told_kernel_time(gap, &demands, [&by_slow, &by_fast]);
     // What else goes with small pieces is not counted, such as waiting for the other side oftener.
-    let not_counted = |settled| match settled {
-        Standing::RuledOut(line) => {
-            Standing::Undecided(Evidence { text: format!("{}: that is not worth the gap", line.text), ..line })
-        }
-        settled => settled,
-    };
-    let share = worth.noteworthy(gap.on_host(format!("{counts}, but {spent}"), None)).map_err(not_counted)?;
+    let share = worth.noteworthy(gap.on_host(format!("{counts}, but {spent}"), None)).map_err(acquits_nobody)?;
     let told = Told {
         summary: format!(
             "{slow} sends its responses in small pieces: {counts}; {spent}. The further time{} is worth {:.0} % of the gap.",

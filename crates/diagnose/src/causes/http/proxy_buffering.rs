@@ -22,9 +22,9 @@ use crate::evidence::by_hand;
 use crate::evidence::fronts::Fronts;
 use crate::evidence::machines::pid;
 use crate::evidence::through_files::ThroughFiles;
-use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
+use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, acquits_nobody, demands, reference, told_kernel_time};
 use crate::gap::Gap;
-use duel_model::{Confidence, Evidence, format_duration_ns};
+use duel_model::Confidence;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.proxy-buffering",
@@ -86,20 +86,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         most_ns: by_slow.system_ns - by_fast.system_ns,
     };
     let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
-    let spent = format!(
-        "the kernel spends {} of CPU on each request to {slow}, {} on each to {fast}{}",
-        format_duration_ns(by_slow.system_ns),
-        format_duration_ns(by_fast.system_ns),
-        told_waiting(gap, &demands)
-    );
+    let spent = told_kernel_time(gap, &demands, [&by_slow, &by_fast]);
     // Waiting for the disk under the files is not counted so.
-    let share =
-        worth.noteworthy(gap.on_host(format!("{counts}, but {spent}"), calls())).map_err(|settled| match settled {
-            Standing::RuledOut(line) => {
-                Standing::Undecided(Evidence { text: format!("{}: that is not worth the gap", line.text), ..line })
-            }
-            settled => settled,
-        })?;
+    let share = worth.noteworthy(gap.on_host(format!("{counts}, but {spent}"), calls())).map_err(acquits_nobody)?;
     for like in likes::held_against(gap, &ENTRY) {
         like.map_err(|against| against.settles(|other| open(format!("{counts}; {other} would look the same"))))?;
     }
