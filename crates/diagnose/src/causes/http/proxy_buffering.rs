@@ -64,7 +64,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(open(counts));
     }
     if !files.are_read_again() {
-        return Err(open(format!("{counts}: what is written is not read again, as where it is a log")));
+        return Err(open(format!(
+            "{counts}: what is written is not seen to be read again. A log is not, and of a file in memory (mmap) nobody counts it"
+        )));
     }
     let hands_on = match Fronts::of(gap, &demands) {
         Ok(fronts) if fronts.slow.hands_on != fronts.fast.hands_on => {
