@@ -4,7 +4,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const FAULTS: &str = env!("CARGO_BIN_EXE_faults");
@@ -65,6 +65,18 @@ fn clean_leaves_alone_what_a_living_process_has_made() {
     check.child.wait().unwrap();
 }
 
+/// Whether all is here that cases need, or what is not. Asked once: of two tests that make and remove a namespace of one name at
+/// the same time, one may fail.
+static HAS_ALL: LazyLock<Result<(), String>> = LazyLock::new(|| {
+    if let Some(missing) = ["nginx", "setpriv"].iter().find(|program| !is_installed(program)) {
+        return Err(format!("no {missing}"));
+    }
+    let probe = format!("duel-faults-{}-test", std::process::id());
+    let made = Command::new("ip").args(["netns", "add", &probe]).output().map_err(|error| error.to_string())?;
+    let _ = Command::new("ip").args(["netns", "del", &probe]).output();
+    if made.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&made.stderr).into_owned()) }
+});
+
 /// A `faults check` under way. Interrupted when dropped, so that it removes its things also when a test fails.
 struct Check {
     child: Child,
@@ -74,15 +86,8 @@ struct Check {
 impl Check {
     /// `None`, with a word, where there may be no namespaces.
     fn start(case: &str) -> Option<Check> {
-        let probe = format!("duel-faults-{}-test", std::process::id());
-        // Several tests may ask at once; that the name is there already is as good an answer.
-        let made = Command::new("ip")
-            .args(["netns", "add", &probe])
-            .output()
-            .is_ok_and(|made| made.status.success() || String::from_utf8_lossy(&made.stderr).contains("exists"));
-        let _ = Command::new("ip").args(["netns", "del", &probe]).output();
-        if !made || ["nginx", "setpriv"].iter().any(|program| !is_installed(program)) {
-            eprintln!("passed over: it needs root, network namespaces, nginx and setpriv");
+        if let Err(why) = HAS_ALL.as_ref() {
+            eprintln!("passed over: it needs root, network namespaces, nginx and setpriv: {why}");
             // `./test` sees to all of these.
             let may_skip = std::env::var_os("DUEL_TESTS_SKIP_NOTHING").is_none_or(|value| value != "1");
             assert!(may_skip, "nothing may be skipped");
