@@ -4,7 +4,7 @@ use crate::load::values::positive;
 use crate::outcome::Usage;
 use clap::Args;
 use duel_lab::DiagnosisPlan;
-use duel_model::{Target, parse_size_bytes, sanitize_line};
+use duel_model::{Plan, Target, parse_size_bytes, sanitize_line};
 
 /// How a cause is looked for.
 #[derive(Args, Clone)]
@@ -27,11 +27,16 @@ pub(crate) struct DiagnosisFlags {
     /// once more. By root or the server's own user
     #[arg(long, value_name = "SIZE")]
     pub(crate) may_copy_database: Option<String>,
+    /// Where `duel net serve` answers on a target's machine (repeatable; one for each target). Where the path to a web server or a database
+    /// may be what is slow, it is measured alone: exchanges of as many bytes, as many at a time, with that program in place of the server
+    #[arg(long, value_name = "NAME=tcp://HOST:PORT")]
+    pub(crate) net_server: Vec<String>,
 }
 
 impl DiagnosisFlags {
     /// What the options mean.
-    pub(crate) fn plan(&self, targets: &[Target]) -> Result<DiagnosisPlan, Usage> {
+    pub(crate) fn plan(&self, plan: &Plan) -> Result<DiagnosisPlan, Usage> {
+        let targets = &plan.targets;
         let budget_ns = positive("--why-budget", &self.why_budget)?;
         let may_start_twin = may_start_twin(&self.may_start_twin, targets)?;
         let copied = |typed: &String| match parse_size_bytes(typed) {
@@ -39,8 +44,52 @@ impl DiagnosisFlags {
             _ => Err(Usage(format!("--may-copy-database {}: it takes a size, such as 2GB", sanitize_line(typed)))),
         };
         let most_copied_bytes = self.may_copy_database.as_ref().map(copied).transpose()?;
-        Ok(DiagnosisPlan { budget_ns, names_suspects: self.name_suspects, may_start_twin, most_copied_bytes })
+        let net_servers = net_servers(&self.net_server, targets)?;
+        if !net_servers.is_empty() && !duel_lab::kinds::measures_paths(plan.schema()) {
+            let targets = plan.schema().targets.to_lowercase();
+            return Err(Usage(format!(
+                "--net-server has no meaning for {targets}: it measures the paths to web servers and databases"
+            )));
+        }
+        let names_suspects = self.name_suspects;
+        Ok(DiagnosisPlan { budget_ns, names_suspects, may_start_twin, most_copied_bytes, net_servers })
     }
+}
+
+/// Where the path to each target is measured alone, in their order; empty where nothing was given.
+fn net_servers(given: &[String], targets: &[Target]) -> Result<Vec<String>, Usage> {
+    let mut servers = vec![None; targets.len()];
+    for given in given {
+        let Some((name, address)) = given.split_once('=') else {
+            return Err(Usage("--net-server takes NAME=tcp://HOST:PORT".into()));
+        };
+        let refused = |why: &str| Usage(format!("--net-server {}: {why}", sanitize_line(name)));
+        let Some(index) = targets.iter().position(|target| target.name == name) else {
+            return Err(refused(&format!("no target is called so; there is {}", names_of(targets))));
+        };
+        duel_lab::kinds::check_net_server(address).map_err(|why| refused(&why))?;
+        if servers[index].replace(address.to_owned()).is_some() {
+            return Err(refused("it was given before"));
+        }
+    }
+    if given.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = servers.into_iter().zip(targets).map(|(server, target)| {
+        let name = sanitize_line(&target.name);
+        server.ok_or_else(|| {
+            Usage(format!(
+                "--net-server {name}=tcp://HOST:PORT is missing: the paths to all targets are compared; start 'duel net serve' on the \
+                 machine of {name} as well"
+            ))
+        })
+    });
+    all.collect()
+}
+
+/// The names of targets, for whoever typed another one.
+fn names_of(targets: &[Target]) -> String {
+    targets.iter().map(|target| sanitize_line(&target.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Of which targets' servers twins may be started. A target behind ssh may be named: that there is no twin over ssh is then told
@@ -53,12 +102,9 @@ fn may_start_twin(names: &[String], targets: &[Target]) -> Result<Vec<bool>, Usa
                 return Err(Usage(format!("--may-start-twin={0} needs --local {0} as well", sanitize_line(name))));
             }
             None => {
-                let known: Vec<_> = targets.iter().map(|target| sanitize_line(&target.name)).collect();
                 let name = sanitize_line(name);
-                return Err(Usage(format!(
-                    "--may-start-twin={name}: no target is called so; there is {}",
-                    known.join(", ")
-                )));
+                let known = names_of(targets);
+                return Err(Usage(format!("--may-start-twin={name}: no target is called so; there is {known}")));
             }
         }
     }
@@ -93,5 +139,26 @@ mod tests {
         });
         assert_eq!(of(&[""], &targets), Ok(vec![false, true]));
         assert_eq!(of(&["B"], &targets), Ok(vec![false, true]));
+    }
+
+    #[test]
+    fn the_path_to_each_target_has_one_server_or_none_has() {
+        let targets = ["A", "B"].map(|name| Target { name: name.into(), address: "http://h/".into(), host: None });
+        let of = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|given| (*given).to_owned()).collect();
+            net_servers(&given, &targets).map_err(|Usage(said)| said)
+        };
+        assert_eq!(of(&[]), Ok(vec![]));
+        assert_eq!(of(&["B=tcp://b", "A=tcp://[::1]:5"]).unwrap(), ["tcp://[::1]:5", "tcp://b"]);
+        for (given, told) in [
+            (&["A=tcp://a"][..], "--net-server B=tcp://HOST:PORT is missing"),
+            (&["A=tcp://a", "A=tcp://a"], "given before"),
+            (&["X=tcp://a"], "there is A, B"),
+            (&["A=http://a"], "does not begin with tcp://"),
+            (&["tcp://a"], "NAME=tcp://HOST:PORT"),
+        ] {
+            let said = of(given).unwrap_err();
+            assert!(said.contains(told), "{said}");
+        }
     }
 }

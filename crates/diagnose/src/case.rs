@@ -1,7 +1,7 @@
 //! What diagnosis is asked, and how it answers.
 
 use duel_model::{
-    Explanation, Facts, HttpPlan, LoopKind, Metric, Nanos, NotMade, PairVerdict, Plan, Probe, ProbeOutcome,
+    Explanation, Facts, HttpPlan, Layer, LoopKind, Metric, Nanos, NotMade, PairVerdict, Plan, Probe, ProbeOutcome,
     TargetObservation, Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
@@ -30,9 +30,11 @@ pub struct Case<'a> {
     pub round_ops: Option<u64>,
     /// The probes that were made so far, in order.
     pub outcomes: &'a [ProbeOutcome],
-    /// What lies below the same targets, in the same order, once a probe has measured it: a case of another kind of work, with probes of
-    /// its own.
-    pub below: Option<&'a Case<'a>>,
+    /// Where a `duel net serve` answers on each target's machine, in the plan's order; empty: nobody has started one.
+    pub net_servers: &'a [String],
+    /// What lies below the same targets, in the same order, once a probe has measured it: cases of other kinds of work, with probes of
+    /// their own.
+    pub below: &'a [(Layer, Case<'a>)],
     /// Load time that further probes may take.
     pub budget_left_ns: Nanos,
 }
@@ -66,9 +68,15 @@ impl<'a> Case<'a> {
             sources: Err("other addresses were not looked for"),
             round_ops: None,
             outcomes: &[],
-            below: None,
+            net_servers: &[],
+            below: &[],
             budget_left_ns: 0,
         }
+    }
+
+    /// What lies below the targets there, once it was measured.
+    pub(crate) fn layer(&self, layer: Layer) -> Option<&'a Case<'a>> {
+        self.below.iter().find(|(known, _)| *known == layer).map(|(_, case)| case)
     }
 
     pub(crate) fn http(&self) -> Option<&'a HttpPlan> {

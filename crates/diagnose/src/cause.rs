@@ -3,7 +3,7 @@
 use crate::gap::{Flip, FlipLook, Gap, Look, View, percent};
 use crate::probes::Kind;
 use crate::twins::{self, Twins};
-use duel_model::{Confidence, Evidence, Finding, HttpPlan, Leads, Probe, TwinChange};
+use duel_model::{Confidence, Evidence, Finding, HttpPlan, Layer, Leads, Probe, TwinChange};
 
 /// A cause, to be held against a gap.
 pub(crate) struct Cause {
@@ -109,8 +109,8 @@ pub(crate) struct Fit {
     /// With it weakened as far as it could be it still held the slow side up: what the rest of the gap is made of is hidden
     /// behind it.
     pub(crate) hides_rest: bool,
-    /// It says that a layer below is slower, of which more can be asked there.
-    pub(crate) is_below: bool,
+    /// The layer below that it says is slower, of which more can be asked there.
+    pub(crate) below: Option<Layer>,
 }
 
 impl Fit {
@@ -140,7 +140,7 @@ impl Fit {
             shown_on_twin: false,
             is_under_load: false,
             hides_rest: false,
-            is_below: false,
+            below: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::evidence::below;
 use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::{AGAIN, Kind};
 use crate::{none, unknown};
-use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
+use duel_model::{Confidence, Evidence, Explanation, Finding, Layer, Probe};
 
 /// The next step of a diagnosis: a probe to make, or the explanation.
 ///
@@ -251,33 +251,39 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
 
 /// What a layer below that is slower asks next: why it is. That comes last, for it changes nothing of what is found above.
 fn probe_below(case: &Case<'_>, trials: &[Trial<'_>], may_be_named: fn(&str) -> bool) -> Option<Probe> {
-    let below = case.below.filter(|_| trials.iter().flat_map(Trial::fits).any(|fit| fit.is_below))?;
-    match next_naming(below, may_be_named) {
-        Step::Probe(probe) => Some(below::asked_from_above(probe, case)),
+    let is_slower = |layer: Layer| trials.iter().flat_map(Trial::fits).any(|fit| fit.below == Some(layer));
+    let asks = |(layer, below): &(Layer, Case<'_>)| match next_naming(below, may_be_named) {
+        Step::Probe(probe) => Some(below::asked_from_above(*layer, probe)),
         Step::Conclude(_) => None,
-    }
+    };
+    case.below.iter().filter(|(layer, _)| is_slower(*layer)).find_map(asks)
 }
 
 /// A finding, with the cause that was found in the layer below, where it says that this is slower.
-fn deepened(fit: &Fit, below: &[Finding]) -> Finding {
+fn deepened(fit: &Fit, below: &[(Layer, Vec<Finding>)]) -> Finding {
     let mut finding = fit.finding.clone();
     let names_cause = |found: &&Finding| {
         let is_cause = found.cause != unknown::ENTRY.id && found.cause != none::ENTRY.id;
         is_cause && found.target == finding.target && found.confidence >= Confidence::Likely
     };
-    if let Some(found) = below.iter().filter(|_| fit.is_below).find(names_cause) {
-        below::deepen(&mut finding, found);
+    if let Some((layer, found)) = below.iter().find(|(layer, _)| fit.below == Some(*layer))
+        && let Some(found) = found.iter().find(names_cause)
+    {
+        below::deepen(&mut finding, *layer, found);
     }
     finding
 }
 
 fn conclude(case: &Case<'_>, trials: &[Trial<'_>], may_be_named: fn(&str) -> bool) -> Explanation {
-    let below = case.below.map(|below| conclude(below, &self::trials(below, may_be_named), may_be_named).findings);
+    let of_layer = |(layer, below): &(Layer, Case<'_>)| {
+        (*layer, conclude(below, &self::trials(below, may_be_named), may_be_named).findings)
+    };
+    let below: Vec<_> = case.below.iter().map(of_layer).collect();
     let mut named: Vec<Finding> = Vec::new();
     let mut unnamed = Vec::new();
     for trial in trials {
         for fit in trial.fits() {
-            let finding = deepened(fit, below.as_deref().unwrap_or_default());
+            let finding = deepened(fit, &below);
             // A slow baseline is found anew against each target.
             let same = |other: &&mut Finding| other.cause == finding.cause && other.target == finding.target;
             match named.iter_mut().find(same) {

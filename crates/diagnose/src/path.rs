@@ -47,6 +47,12 @@ impl<'a> Path<'a> {
         Some((again, again / self.segments()?))
     }
 
+    /// Segments sent again for each op.
+    pub(crate) fn sent_again_per_op(&self) -> Option<f64> {
+        let (again, _) = self.sent_again()?;
+        (self.seen.ok > 0).then(|| again / self.seen.ok as f64)
+    }
+
     /// Segments of an op that get lost. By their share of all segments, and not by their number: what was handed over beyond the last op of
     /// a slot is counted as well, and no op is.
     pub(crate) fn lost_per_op(&self) -> Option<f64> {

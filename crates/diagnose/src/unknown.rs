@@ -111,21 +111,26 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
     }
 }
 
-/// How the ways to both machines are compared without their servers; empty where a machine is not known, is this one, or is that of
-/// both.
-fn way_alone(gap: &Gap<'_>) -> String {
-    let end = |side: usize| {
-        let target = gap.case.plan.targets.get(side)?;
-        let machine = target.machine().filter(|machine| !machine.is_empty() && !target.is_on_loopback())?;
-        let host = if machine.contains(':') { format!("[{machine}]") } else { machine.to_owned() };
-        Some((machine.to_owned(), shell_word(&format!("{}=tcp://{}", gap.name(side), sanitize_line(&host)))))
+/// How the paths to all machines are measured without their servers; empty where that was done, and where a machine is not known, is this
+/// one, or is that of both sides.
+fn path_alone(gap: &Gap<'_>) -> String {
+    let targets = &gap.case.plan.targets;
+    let machine = |side: usize| {
+        let target = targets.get(side)?;
+        target.machine().filter(|machine| !machine.is_empty() && !target.is_on_loopback())
     };
-    let (first, second) = (gap.slow.min(gap.fast), gap.slow.max(gap.fast));
-    match (end(first), end(second)) {
-        (Some((of_a, a)), Some((of_b, b))) if of_a != of_b => {
-            format!(" The ways without the servers: `duel net serve` on both machines, then `duel {a} {b} --why` here.")
-        }
-        _ => String::new(),
+    let option = |side: usize| {
+        let machine = machine(side)?;
+        let host = if machine.contains(':') { format!("[{machine}]") } else { machine.to_owned() };
+        Some(format!("--net-server {}", shell_word(&format!("{}=tcp://{}", gap.name(side), sanitize_line(&host)))))
+    };
+    let options: Option<Vec<String>> = (0..targets.len()).map(option).collect();
+    match options.filter(|_| gap.case.net_servers.is_empty() && machine(gap.slow) != machine(gap.fast)) {
+        Some(options) => format!(
+            " To measure the paths without the servers, start `duel net serve` on these machines and add `{}`.",
+            options.join(" ")
+        ),
+        None => String::new(),
     }
 }
 
@@ -283,14 +288,14 @@ impl Place {
             other if !is_web => format!("Look at what {slow} does in the phase '{}'.", other.name),
             phase::DNS => format!("Look up {slow}'s name by hand (`dig`): which name server is slow?"),
             phase::CONNECT => format!(
-                "Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`).{}",
-                way_alone(gap)
+                "Look at the path to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`).{}",
+                path_alone(gap)
             ),
             phase::TLS => format!(
                 "Look at {slow}'s handshake: `openssl s_client -connect HOST:PORT` tells version, group, chain and \
                  resumption; `openssl speed rsa ecdsa ecdh` on its host tells what they cost."
             ),
-            phase::SEND => format!("Look at the way to {slow}: requests are taken in slowly.{}", way_alone(gap)),
+            phase::SEND => format!("Look at the path to {slow}: requests are taken in slowly.{}", path_alone(gap)),
             phase::WAIT => format!(
                 "Look at what {slow} does before it answers: log the time per request, watch its CPU and disk, look for \
                  a proxy in between, and for the round trip."
@@ -298,7 +303,7 @@ impl Place {
             phase::RECEIVE => format!(
                 "Look at what {slow} does per byte: CPU use during a download, `openssl speed`, limits on rate, socket \
                  buffers, losses (`ss -ti`), small TLS records.{}",
-                way_alone(gap)
+                path_alone(gap)
             ),
             other => format!("Look at what {slow} does in the phase '{}'.", other.name),
         });

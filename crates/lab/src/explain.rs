@@ -43,6 +43,8 @@ pub struct DiagnosisPlan {
     pub may_start_twin: Vec<bool>,
     /// Bytes that a private copy of a database may have; `None`: none may be made.
     pub most_copied_bytes: Option<u64>,
+    /// Where a `duel net serve` answers on each target's machine, in the plan's order; empty: the paths are not measured alone.
+    pub net_servers: Vec<String>,
 }
 
 impl Lab {
@@ -81,11 +83,11 @@ impl Lab {
         let sources = other_sources(run, plan, &comparison);
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut ways: Option<(Vec<Route>, Plan)> = None;
-        let mut below: Option<Below> = None;
+        let mut below: Vec<Below> = Vec::new();
         let mut spent_ns = 0;
         let explanation: Explanation = loop {
             let budget_left_ns = if self.is_stopped() { 0 } else { diagnosis.budget_ns.saturating_sub(spent_ns) };
-            let case_below = below.as_ref().map(|below| below.case(budget_left_ns));
+            let layers: Vec<_> = below.iter().map(|below| below.case(budget_left_ns)).collect();
             let case = Case {
                 plan,
                 verdict: &verdict,
@@ -97,7 +99,8 @@ impl Lab {
                 sources: sources.as_deref().map_err(String::as_str),
                 round_ops,
                 outcomes: &outcomes,
-                below: case_below.as_ref(),
+                net_servers: &diagnosis.net_servers,
+                below: &layers,
                 budget_left_ns,
             };
             let step = if diagnosis.names_suspects {
@@ -124,12 +127,23 @@ impl Lab {
                     let polling_workers = run.waiting.as_ref().map_or(0, Waiting::polling_at_the_end);
                     let known = Known { verdict: &verdict, comparison: &comparison, outcomes: &outcomes };
                     let hosts = &hosts;
-                    let site =
-                        Site { plan, routes, first_contact, hosts, clock, polling_workers, begun, known, rhythm };
+                    let net_servers = &diagnosis.net_servers;
+                    let site = Site {
+                        plan,
+                        routes,
+                        first_contact,
+                        hosts,
+                        clock,
+                        polling_workers,
+                        begun,
+                        known,
+                        rhythm,
+                        net_servers,
+                    };
                     let next_index = run.slots.len() as u32;
-                    let (outcome, slots, load_ns) = if probe.below.is_some() {
+                    let (outcome, slots, load_ns) = if let Some(layer) = probe.below {
                         let Probed { outcome, slots, spent_ns } =
-                            self.probe_below(&site, &mut below, probe, next_index, watcher);
+                            self.probe_below(&site, &mut below, layer, probe, next_index, watcher);
                         (outcome, slots, spent_ns)
                     } else {
                         let (outcome, slots) = self.probe(&site, probe, next_index, watcher);
@@ -409,6 +423,8 @@ pub(crate) struct Site<'a> {
     pub(crate) known: Known<'a>,
     /// The turns that the comparison was run in.
     pub(crate) rhythm: Option<Rhythm>,
+    /// Where a `duel net serve` answers on each target's machine; empty: nowhere.
+    pub(crate) net_servers: &'a [String],
 }
 
 impl Site<'_> {

@@ -1,7 +1,7 @@
 //! The kinds of work that there are. A new one is a line in each list.
 
-use duel_load::{Kind, NullKind};
-use duel_model::{Facts, KindPlan, Plan, Schema, WorkloadPlan};
+use duel_load::{Kind, NullKind, PlainKind};
+use duel_model::{Facts, KindPlan, Plan, Schema, Sort, WorkloadPlan};
 
 /// Those whose targets have addresses that tell of them.
 pub const KINDS: &[&dyn Kind] = &[
@@ -51,6 +51,36 @@ pub(crate) fn reads_of_files(block: u64, at_a_time: u64) -> KindPlan {
         work.settings.insert(param.id(), value);
     }
     work
+}
+
+/// Work that asks for so many bytes and waits for them.
+pub(crate) fn exchanges(answer_bytes: u64) -> KindPlan {
+    /// What is under way at once on a new connection (RFC 6928), in segments of the shortest size that TCP is sure of. Of longer answers it
+    /// matters what the sender's TCP does, and of blocks that is told.
+    const ONE_FLIGHT_BYTES: u64 = 10 * 536;
+    let (op, size) = match answer_bytes {
+        ..=ONE_FLIGHT_BYTES => ("rr", &duel_net::RESPONSE),
+        _ => ("bulk-reverse", &duel_net::BLOCK),
+    };
+    let bytes = match size.sort {
+        Sort::Bytes { least, most, .. } => answer_bytes.clamp(least.max(1), most),
+        _ => answer_bytes,
+    };
+    let mut work = KindPlan::of(&duel_net::SCHEMA);
+    for (param, value) in [(&duel_net::OP, op), (&duel_net::AHEAD, "off"), (size, &*bytes.to_string())] {
+        work.settings.insert(param.id(), value.to_owned());
+    }
+    work
+}
+
+/// Whether the paths to targets of a kind can be measured alone: some cause asks for it.
+pub fn measures_paths(schema: &Schema) -> bool {
+    duel_diagnose::catalogue_of(schema.kind).iter().any(|cause| cause.id == "net.slow-path")
+}
+
+/// Whether an address can be that of a `duel net serve`.
+pub fn check_net_server(address: &str) -> Result<(), String> {
+    PlainKind::check(&duel_net::Net, &exchanges(1), address).map_err(|error| error.to_string())
 }
 
 /// The kind whose targets have this address.

@@ -110,6 +110,15 @@ impl Lab {
         Self { is_to_the_letter: true, ..self }
     }
 
+    /// Asks each `duel net serve` once that a diagnosis would ask, so that one which does not answer is known before any load.
+    ///
+    /// # Errors
+    ///
+    /// A sentence about the first one that does not answer as one.
+    pub fn ensure_net_servers(&self, plan: &Plan, diagnosis: &DiagnosisPlan) -> Result<(), LabError> {
+        below::ensure_net_servers(plan, &diagnosis.net_servers, &self.stop)
+    }
+
     /// Executes a plan: one target is loaded as the plan's bound says, several are compared. With factors every treatment
     /// is run on every target, be it one or several.
     ///

@@ -38,6 +38,8 @@ pub struct Probe {
 pub enum Layer {
     /// Files that the targets' servers have open, on the devices under them.
     Files,
+    /// The paths to the targets' machines, between two programs that are not the servers.
+    Path,
 }
 
 /// What a probe showed.

@@ -593,7 +593,9 @@ impl Plan {
         let runs_ahead = load.kind == LoopKind::Closed { think_ns: 0 }
             && load.shape.stages.is_empty()
             && matches!(load.bound, Bound::Duration(_));
-        let is_part = |of: Streamed| of.values.contains(&self.workload.setting(of.by).as_ref());
+        let is_set = |of: (&'static Param, &str)| self.workload.setting(of.0).as_ref() == of.1;
+        let is_part =
+            |of: Streamed| of.values.contains(&self.workload.setting(of.by).as_ref()) && !of.unless.is_some_and(is_set);
         runs_ahead && self.schema().streamed.is_some_and(is_part)
     }
 

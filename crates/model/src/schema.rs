@@ -135,6 +135,8 @@ pub struct Streamed {
     pub by: &'static Param,
     /// Its values under which ops are parts of a stream.
     pub values: &'static [&'static str],
+    /// A setting, and its value, with which they are none: each is asked for, or answered, by itself.
+    pub unless: Option<(&'static Param, &'static str)>,
     /// The fact that tells the shortest round trip of such streams, µs, where a slot has shown one.
     pub round_trip_us: &'static str,
 }

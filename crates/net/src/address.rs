@@ -1,7 +1,7 @@
 //! Addresses of targets: `tcp://HOST:PORT`, with `?netns=NAME` where connections are made from another network namespace.
 
 use duel_load::WorkloadError;
-use duel_model::sanitize_line;
+use duel_model::{sanitize_line, without_secrets};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// The port that `duel net serve` listens on unless it is told another: D, U, E, L on a telephone's keys.
@@ -29,7 +29,10 @@ impl Address {
     /// A sentence for the user.
     pub fn parse(typed: &str) -> Result<Self, WorkloadError> {
         let wrong = |why: &str| {
-            WorkloadError(format!("'{}' {why}; an address is tcp://HOST or tcp://HOST:PORT", sanitize_line(typed)))
+            WorkloadError(format!(
+                "'{}' {why}; an address is tcp://HOST or tcp://HOST:PORT",
+                sanitize_line(&without_secrets(typed))
+            ))
         };
         let rest = typed.strip_prefix(SCHEME).ok_or_else(|| wrong("does not begin with tcp://"))?;
         let (authority, query) =

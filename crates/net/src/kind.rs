@@ -68,7 +68,7 @@ impl PlainKind for Net {
         let runs_ahead = plan.is_streamed();
         if hello.op == Op::Udp && !runs_ahead {
             return Err(WorkloadError(
-                "datagrams are sent at a rate of bits for a time: use --bitrate and -d, not --rate, --think, --stages or -n".into(),
+                "datagrams are sent at a rate of bits for a time: use --bitrate and -d, not --rate, --think, --stages, --ahead=off or -n".into(),
             ));
         }
         hello.each_at_once = !runs_ahead;

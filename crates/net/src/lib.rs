@@ -18,4 +18,4 @@ mod wire;
 
 pub use address::{Address, PORT, check_netns};
 pub use kind::Net;
-pub use schema::SCHEMA;
+pub use schema::{AHEAD, BLOCK, OP, RESPONSE, SCHEMA};

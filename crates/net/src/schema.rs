@@ -24,7 +24,12 @@ pub const SCHEMA: Schema = Schema {
     counters: counter::ALL,
     parts: None,
     held_back: None,
-    streamed: Some(Streamed { by: &OP, values: &["bulk", "bulk-reverse", "udp"], round_trip_us: MIN_RTT }),
+    streamed: Some(Streamed {
+        by: &OP,
+        values: &["bulk", "bulk-reverse", "udp"],
+        unless: Some((&AHEAD, "off")),
+        round_trip_us: MIN_RTT,
+    }),
 }
 .sound();
 
@@ -142,10 +147,10 @@ const fn measured(name: &'static str, label: &'static str) -> Declaration {
 
 /// Its settings, in the order in which they are shown.
 pub(crate) const PARAMS: &[Param] =
-    &[OP, BLOCK, RESPONSE, WINDOW, NODELAY, CONGESTION_CONTROL, MSS, DATAGRAM, BITRATE, LINE];
+    &[OP, BLOCK, AHEAD, RESPONSE, WINDOW, NODELAY, CONGESTION_CONTROL, MSS, DATAGRAM, BITRATE, LINE];
 
 /// What is done.
-pub(crate) const OP: Param = Param {
+pub const OP: Param = Param {
     name: "op",
     value_name: "NAME",
     help: "What is done: bulk (blocks to the server; an op is a block that came), bulk-reverse (from it), rr (request and response), \
@@ -155,7 +160,7 @@ pub(crate) const OP: Param = Param {
 };
 
 /// Bytes of a block, or of a request.
-pub(crate) const BLOCK: Param = Param {
+pub const BLOCK: Param = Param {
     name: "block",
     value_name: "BYTES",
     help: "Bytes of a block of bulk and bulk-reverse (0: 128 KiB), or of a request of rr (0: 1 byte); a list makes a factor",
@@ -163,8 +168,18 @@ pub(crate) const BLOCK: Param = Param {
     default: "0",
 };
 
+/// Whether blocks follow one another.
+pub const AHEAD: Param = Param {
+    name: "ahead",
+    value_name: "ON|OFF",
+    help: "Blocks of bulk and bulk-reverse follow one another without a pause. off: each is acknowledged, or asked for, before the next one \
+           of its stream, as answers of a server are",
+    sort: Sort::Switch,
+    default: "on",
+};
+
 /// Bytes of a response.
-pub(crate) const RESPONSE: Param = Param {
+pub const RESPONSE: Param = Param {
     name: "response",
     value_name: "BYTES",
     help: "Bytes of a response of rr; a list makes a factor",

@@ -78,12 +78,13 @@ impl Found {
         if !whole.contradicts(typical, compare) {
             let is_loose = seen == Call::Equivalent && !whole.lets_stand(seen, compare);
             if let Some(wanted) = whole.turns_wanted(compare).filter(|_| is_loose) {
+                let more = format_duration_ns(whole.time_ns * (wanted / whole.turns - 1.0));
                 self.add(
                     DoubtId::TooFewSlots,
                     target,
                     format!(
                         "{:.0} turns of {target} and of {baseline} are too few to exclude pauses that cost as much as the margin: that \
-                         takes {wanted:.0} (a longer -d)",
+                         takes {wanted:.0}, for which each has to be loaded for {more} more (-d)",
                         whole.turns
                     ),
                 );

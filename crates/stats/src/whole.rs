@@ -40,7 +40,7 @@ pub(crate) struct Whole {
     /// Turns of the side that had fewer; 0: its slots were run in one go.
     pub(crate) turns: f64,
     /// Time of the side that had less, ns.
-    time_ns: f64,
+    pub(crate) time_ns: f64,
 }
 
 /// A gap that a comparison has called by all of the time, and what its probes need know of it.

@@ -40,6 +40,7 @@ causes!(
     rate_cap,
     delayed_ack,
     backlog_overflow,
+    slow_path,
     small_mtu,
     initcwnd,
     idle_restart,

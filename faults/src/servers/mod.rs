@@ -22,6 +22,7 @@ pub(crate) use lighttpd::is_installed as lighttpd_is_installed;
 pub(crate) use network::Place;
 pub(crate) use php::program as php_fpm;
 pub(crate) use processes::BEHIND_PORT;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A server to be, of any kind of work.
@@ -40,10 +41,14 @@ pub(crate) trait Serve: Clone {
     fn start(world: &World, up: &mut Up<Self>) -> anyhow::Result<()>;
 }
 
+/// Where `duel net serve` listens beside a server.
+const NET_PORT: u16 = 3835;
+
 /// A server that runs. Everything of it goes away when this is dropped.
 pub(crate) struct Up<S: Serve = Twin> {
     // Dropped in this order: processes, what they hold on to, and the folder at last.
     companion: Option<Running>,
+    net_server: Option<Running>,
     processes: Vec<Running>,
     _relay: Option<Running>,
     cgroup: Option<Cgroup>,
@@ -66,6 +71,7 @@ impl<S: Serve> Up<S> {
         };
         let mut up = Up {
             companion: None,
+            net_server: None,
             processes: Vec::new(),
             _relay: relay,
             cgroup,
@@ -103,12 +109,25 @@ impl<S: Serve> Up<S> {
         self.processes.last().map(Running::pid)
     }
 
-    /// Its server processes: all of its namespace but the companion, children before parents or after.
+    /// Its server processes: all of its namespace but those beside it, children before parents or after.
     pub(crate) fn pids(&self) -> anyhow::Result<Vec<u32>> {
-        let companion = self.companion.as_ref().map(Running::pid);
+        let beside = [&self.companion, &self.net_server].map(|running| running.as_ref().map(Running::pid));
         let mut pids = self.namespace.pids()?;
-        pids.retain(|&pid| Some(pid) != companion && !is_child_of(pid, companion));
+        pids.retain(|&pid| beside.iter().all(|other| Some(pid) != *other && !is_child_of(pid, *other)));
         Ok(pids)
+    }
+
+    /// Starts a `duel net serve` beside it, on the CPUs and in the network that it has.
+    pub(crate) fn serve_net(&mut self, duel: &Path) -> anyhow::Result<()> {
+        let launch = Launch::new(duel).args(["net", "serve", "--listen", &format!("0.0.0.0:{NET_PORT}")]);
+        let launch = launch.on(self.twin.process().cpus).within(&self.namespace);
+        self.net_server = Some(launch.start(&self.folder.path().join("net-serve.log"))?);
+        self.wait_for(&[NET_PORT])
+    }
+
+    /// Where that answers.
+    pub(crate) fn net_server_address(&self) -> String {
+        format!("tcp://{}:{NET_PORT}", self.place().server_address())
     }
 
     /// Whether the process that answers the client has been told to stop, and not yet to go on.
@@ -145,16 +164,20 @@ impl<S: Serve> Up<S> {
     }
 
     fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+        self.wait_for(&self.twin.ports())
+    }
+
+    fn wait_for(&mut self, ports: &[u16]) -> anyhow::Result<()> {
         /// A server that has not opened its ports by then never will. Java needs most of a second of CPU time for it, of which
         /// a quota may leave it a twentieth.
         const START: Duration = Duration::from_secs(60);
         let until = Instant::now() + START;
         loop {
-            for process in &mut self.processes {
+            for process in self.processes.iter_mut().chain(&mut self.net_server) {
                 process.check()?;
             }
             let listening = listening_ports(&self.namespace)?;
-            if self.twin.ports().iter().all(|port| listening.contains(port)) {
+            if ports.iter().all(|port| listening.contains(port)) {
                 return Ok(());
             }
             anyhow::ensure!(Instant::now() < until, "{} does not open its ports", self.twin.name());

@@ -39,10 +39,11 @@ pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputF
 pub(crate) fn plan(compare: &CompareFlags, load: &LoadFlags) -> Result<(Plan, DiagnosisPlan), Usage> {
     let mut plan = meaning::comparison(&compare.targets, &compare.judging, load)?;
     compare.measuring.apply(&mut plan, compare.why)?;
-    let diagnosis = compare.diagnosis.plan(&plan.targets)?;
+    let diagnosis = compare.diagnosis.plan(&plan)?;
     for (is_given, option) in [
         (!diagnosis.may_start_twin.is_empty(), "--may-start-twin"),
         (diagnosis.most_copied_bytes.is_some(), "--may-copy-database"),
+        (!diagnosis.net_servers.is_empty(), "--net-server"),
     ] {
         if !compare.why && is_given {
             return Err(Usage(format!("{option} has a meaning with --why only")));

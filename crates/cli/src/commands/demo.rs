@@ -69,8 +69,13 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
         },
         factors: Vec::new(),
     };
-    let why =
-        DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false, may_start_twin: Vec::new(), most_copied_bytes: None };
+    let why = DiagnosisPlan {
+        budget_ns: WHY_NS,
+        names_suspects: false,
+        may_start_twin: Vec::new(),
+        most_copied_bytes: None,
+        net_servers: Vec::new(),
+    };
     execute(&plan, Some(why), Shown::Progress, &TelemetryFlags::default(), output)
 }
 

@@ -94,6 +94,9 @@ fn carry_out(
     if !plan.factors.is_empty() && !output.quiet {
         terminal::note(&factors::announcement(plan));
     }
+    if let Some(diagnosis) = &why {
+        lab.ensure_net_servers(plan, diagnosis)?;
+    }
     let telemetry = Telemetry::open(telemetry, output)?;
     let mut watching = Watching::new(Keeper::new(archive.as_mut()), shown, telemetry.as_ref(), output);
     let result = lab.run(plan, &mut watching).and_then(|mut run| {

@@ -71,10 +71,11 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
     if !why.no_local {
         hosts::read_unasked(&mut plan);
     }
-    let diagnosis = why.diagnosis.plan(&plan.targets)?;
+    let diagnosis = why.diagnosis.plan(&plan)?;
     restore_secrets(&mut plan, &why.secrets, &why.trust, output)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
+    lab.ensure_net_servers(&plan, &diagnosis)?;
     let telemetry = Telemetry::open(&why.telemetry, output)?;
     if let Some(telemetry) = &telemetry {
         telemetry.begun(&run);

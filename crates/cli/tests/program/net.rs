@@ -447,6 +447,84 @@ fn two_paths_are_compared_from_namespaces_of_their_own_and_a_cap_on_one_is_found
     assert_eq!((&first["cause"], &first["target"]), (&"net.rate-cap".into(), &"far".into()), "{first}");
 }
 
+/// Two web servers whose machines nobody reads, one at the end of a path that loses segments: their own connections tell too little of what a
+/// server sends again, and another program at the same ends does.
+#[test]
+fn a_path_that_loses_what_servers_send_is_found_by_exchanges_with_another_program() {
+    let _alone = measuring();
+    let serve = |namespace: &str, address: &str| {
+        format!(
+            "mkdir {namespace}; head -c 60000 /dev/urandom >{namespace}/file
+             cat >{namespace}.conf <<END
+             daemon on; worker_processes 1; pid $PWD/{namespace}.pid; error_log $PWD/{namespace}.log; user root;
+             events {{ worker_connections 64; }}
+             http {{
+                 access_log off;
+                 client_body_temp_path $PWD/{namespace}-1; proxy_temp_path $PWD/{namespace}-2; fastcgi_temp_path $PWD/{namespace}-3;
+                 uwsgi_temp_path $PWD/{namespace}-4; scgi_temp_path $PWD/{namespace}-5;
+                 server {{ listen {address}:80; root $PWD/{namespace}; }}
+             }}
+END
+             ip netns exec {namespace} nginx -c $PWD/{namespace}.conf\n"
+        )
+    };
+    let script = "ip netns add far; ip -n far link set lo up; ip link add w1 netns far type veth peer name w0 netns cli
+        ip -n far addr add 10.9.1.1/24 dev w1; ip -n cli addr add 10.9.1.2/24 dev w0
+        ip -n far link set w1 up gso_max_segs 1; ip -n cli link set w0 up
+        ip netns exec far \"$DUEL\" net serve --listen 10.9.1.1:3835 > far.txt &
+        for i in $(seq 200); do grep -q Listening far.txt && break; sleep 0.05; done
+        ip netns exec far nft -f - <<'END'
+table ip t { chain c { type filter hook output priority 0; ip length > 500 numgen random mod 100 < 3 drop; }; }
+END\n"
+        .to_owned()
+        + &serve("srv", "10.9.0.1")
+        + &serve("far", "10.9.1.1")
+        + "ip netns exec cli \"$DUEL\" near=http://10.9.0.1/file far=http://10.9.1.1/file -c 4 -d 8s --seed 1 --why --name-suspects -q \
+           --net-server near=tcp://10.9.0.1 --net-server far=tcp://10.9.1.1 --json";
+    let has_all = ["nft", "nginx"].iter().all(|program| Command::new(program).arg("-v").output().is_ok());
+    if !has_all {
+        return skipped("it takes nginx and nft");
+    }
+    // A machine that gives us hardly any time makes `unknown` the right answer, so it is asked anew.
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let place = Place::new();
+        let Some(said) = in_networks(&place, &script) else { return };
+        let document: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        let findings = document["findings"].as_array().unwrap();
+        let is_known = |found: &Value| ["net.slow-path", "net.loss", "unknown"].iter().any(|id| found["cause"] == *id);
+        assert!(findings.iter().all(|found| is_known(found) && found["target"] != "near"), "{findings:#?}");
+        if let Some(found) = findings.iter().find(|found| found["cause"] == "net.slow-path") {
+            let summary = found["summary"].as_str().unwrap();
+            assert!(summary.contains("for another program as well"), "{summary}");
+            let by_hand = found["evidence"].to_string();
+            assert!(by_hand.contains("far=tcp://10.9.1.1") && by_hand.contains("bulk-reverse"), "{by_hand}");
+            return;
+        }
+        told.push(document["findings"].to_string());
+    }
+    panic!("it was not found in any of three comparisons: {told:#?}");
+}
+
+#[test]
+fn a_net_server_that_does_not_answer_is_told_before_any_load() {
+    let place = Place::new();
+    let server = Serve::start(&place, &[]);
+    let mute = stranger(drop);
+    let ask = |other: &str, words: &[&str]| {
+        let (a, b) = (format!("A={}", server.at), format!("B={other}"));
+        let both = ["A=http://127.0.0.1:1/", "B=http://127.0.0.1:2/", "--net-server", &a, "--net-server", &b];
+        place.duel([&both[..], words].concat())
+    };
+    let said = ask(&mute, &["--why"]).refused(1);
+    assert!(said.starts_with("--net-server B: ") && said.contains("is it duel net serve?"), "{said}");
+    let said = ask(&server.at, &[]).refused(2);
+    assert!(said.contains("--net-server has a meaning with --why only"), "{said}");
+    let own = format!("A={}", server.at);
+    let said = place.duel([&own, &server.at.replace("tcp://", "B=tcp://"), "--why", "--net-server", &own]).refused(2);
+    assert!(said.contains("--net-server B=tcp://HOST:PORT is missing"), "{said}");
+}
+
 /// What `net watch` told of a link that was down between two commands, held against the times before and after each: first the
 /// four of them in a line, then its document.
 fn told_as_it_was(said: &str) {

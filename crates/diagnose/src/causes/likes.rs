@@ -29,7 +29,7 @@ impl Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 58] = [
+static LIKES: [(&str, &str, Must); 69] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -86,6 +86,19 @@ static LIKES: [(&str, &str, Must); 58] = [
     ("net.rate-cap", "net.address-family", Must::NotBeShownWhenAsked),
     ("net.small-window", "net.address-family", Must::NotBeShownWhenAsked),
     ("net.initcwnd", "net.address-family", Must::NotBeShownWhenAsked),
+    // What the servers' own connections tell of the path stands before what another program's do, and who has no time for one program has
+    // none for the other.
+    ("net.slow-path", "net.path-delay", Must::NotFit),
+    ("net.slow-path", "net.loss", Must::NotFit),
+    ("net.slow-path", "net.rate-cap", Must::NotFit),
+    ("net.slow-path", "net.small-window", Must::NotFit),
+    ("net.slow-path", "net.small-mtu", Must::NotFit),
+    ("net.slow-path", "net.congestion-control", Must::NotFit),
+    ("net.slow-path", "net.filter-chain", Must::NotFit),
+    ("net.slow-path", "net.initcwnd", Must::NotFit),
+    ("net.slow-path", "net.address-family", Must::NotFit),
+    ("net.slow-path", "cpu.noisy-neighbour", Must::NotFit),
+    ("net.slow-path", "cpu.stolen", Must::NotFit),
     // A further hop, too, has to be connected to.
     ("http.upstream-no-keepalive", "net.extra-hop", Must::NotFit),
     // What holds up the server behind a front as well as the front is none of what is behind it.

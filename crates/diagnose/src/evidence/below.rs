@@ -1,169 +1,159 @@
 //! The gap that work of another kind shows in a layer below the targets, beside the gap that is to be explained.
 
-use crate::case::Case;
 use crate::cause::Standing;
-use crate::evidence::device::{AT_THE_LIMIT, PerOp, setting};
-use crate::gap::Gap;
-use crate::probes::{FILES, Mode};
-use duel_model::{Call, Confidence, Evidence, Finding, NotMade, Probe, format_bytes, format_count, sanitize_line};
+use crate::gap::{Flip, Gap};
+use crate::probes::{FILES, Kind, Mode, PATH};
+use duel_model::{Call, Confidence, Evidence, Finding, Layer, NotMade, Probe, sanitize_line};
 
-/// Nearly all that is read has to come from the device: holes and what was never written are answered without it, as is what a cache
-/// has. By bytes, since a read that is cut in two pieces reaches it twice.
-const FROM_DEVICE: f64 = 0.9;
-/// On both sides the same part of it, or nearly: one more byte in ten may be what tells where a file's blocks lie.
-const ALIKE: f64 = 1.1;
-/// So many times as many reads of the device for one of ours: two pieces in half of all are this.
-const MORE_PER_READ: f64 = 1.5;
-
-/// What reading a side's file does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Reads {
-    pub(crate) bytes_per_s: f64,
-    /// Of ours, per second, each of so many bytes, so many at a time.
-    per_s: f64,
-    bytes: f64,
-    at_a_time: u32,
-    /// Of the device, for one of ours.
-    of_device: f64,
-    /// Bytes of the device, for one of ours.
-    from_device: f64,
+/// How a layer is asked for and told.
+struct Below {
+    /// The probe that shows it first.
+    first: Kind,
+    /// Stands before the ids that its further probes have in the layer above.
+    within: &'static str,
+    /// What could not be done, where it could not.
+    not_done: &'static str,
+    /// Of what a cause that is found there is one.
+    alone: &'static str,
+    /// How the slow side and the fast one compare there, where that side is not slower there beyond doubt.
+    compared: fn(Compared, &str, &str) -> String,
 }
 
-impl Reads {
-    /// How much of what was read came from the device.
-    fn told_origin(self, name: &str) -> String {
-        format!("for 100 bytes that duel reads of {name}'s file its device reads {:.0}", 100.0 * self.from_device)
-    }
+/// How the slow side does in the layer below.
+#[derive(Clone, Copy)]
+enum Compared {
+    Faster,
+    Equal,
+    NotSure,
+    NotKnown,
+}
 
-    /// Both sides' in a sentence, slow side first.
-    pub(crate) fn compared([slow, fast]: [Self; 2], [slow_name, fast_name]: [&str; 2]) -> String {
-        let per_s = |reads: Self| format_count(reads.per_s.round() as u64);
-        let at_a_time = if slow.at_a_time > 1 { format!(", {} at a time", slow.at_a_time) } else { String::new() };
-        let mut text = format!(
-            "Of reads of {} at random places{at_a_time}, {slow_name}'s file takes {} per second, {fast_name}'s {}.",
-            format_bytes(slow.bytes),
-            per_s(slow),
-            per_s(fast)
-        );
-        if slow.of_device > MORE_PER_READ * fast.of_device {
-            text.push_str(&format!(
-                " For each of them {slow_name}'s device is read {:.1} times, {fast_name}'s {:.1} times.",
-                slow.of_device, fast.of_device
-            ));
+static FILES_BELOW: Below = Below {
+    first: FILES,
+    within: "files.",
+    not_done: "the servers' files could not be read",
+    alone: "Of the files alone",
+    compared: |how, slow, fast| match how {
+        Compared::Faster => format!("duel reads {slow}'s file faster than {fast}'s"),
+        Compared::Equal => format!(
+            "duel reads the files of {slow} and {fast} equally fast: what the servers themselves may read is not seen so"
+        ),
+        Compared::NotSure => format!("whether duel reads {slow}'s file more slowly than {fast}'s is not sure"),
+        Compared::NotKnown => "how the servers' files are read is not known of both".to_owned(),
+    },
+};
+
+static PATH_BELOW: Below = Below {
+    first: PATH,
+    within: "path.",
+    not_done: "the paths alone could not be measured",
+    alone: "Of the path alone",
+    compared: |how, slow, fast| match how {
+        Compared::Faster => format!("exchanges with `duel net serve` are faster on the path to {slow} than to {fast}"),
+        Compared::Equal => format!(
+            "exchanges with `duel net serve` are equally fast on the paths to {slow} and {fast}: what is done to the server's port \
+             alone is not seen so"
+        ),
+        Compared::NotSure => {
+            format!(
+                "whether exchanges with `duel net serve` are slower on the path to {slow} than to {fast} is not sure"
+            )
         }
-        text
+        Compared::NotKnown => "how exchanges with `duel net serve` go is not known of both paths".to_owned(),
+    },
+};
+
+fn below(layer: Layer) -> &'static Below {
+    match layer {
+        Layer::Files => &FILES_BELOW,
+        Layer::Path => &PATH_BELOW,
     }
 }
 
-/// The gap of the same pair in the layer below, the same side being slow. Wants the probe that shows it.
-pub(crate) fn nested<'a>(gap: &Gap<'a>) -> Result<Gap<'a>, Standing> {
+/// The gap of the same pair in a layer below, the same side being slow. Wants the probe that shows it.
+pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standing> {
     let open = |why: String| Standing::Undecided(gap.not_measured(why));
-    let Some(below) = gap.case.below else {
+    let told = below(layer);
+    let Some(below) = gap.case.layer(layer) else {
         // Whatever has become of it, it was asked for once.
-        return Err(match gap.case.outcome(&FILES.id(gap.mode)) {
+        return Err(match gap.case.outcome(&told.first.id(gap.mode)) {
             Some(outcome) => {
                 let why = outcome.unavailable.as_ref().map_or("it told nothing", NotMade::told);
-                open(format!("the servers' files could not be read: {}", sanitize_line(why)))
+                open(format!("{}: {}", told.not_done, sanitize_line(why)))
             }
-            None => match FILES.possible(&gap.case) {
-                Ok(()) => Standing::Wants(vec![FILES.probe(&gap.case, gap.mode)]),
+            None => match told.first.possible(&gap.case) {
+                Ok(()) => Standing::Wants(vec![told.first.probe(&gap.case, gap.mode)]),
                 Err(why) => open(why),
             },
         });
     };
+    let compared = |how: Compared| open((told.compared)(how, &gap.slow_name(), &gap.fast_name()));
     let pair = below.main_pairs().find(|(index, _)| *index == gap.slow.max(gap.fast));
-    let (index, pair) = pair.ok_or_else(|| open("how the servers' files are read is not known of both".to_owned()))?;
-    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let (index, pair) = pair.ok_or_else(|| compared(Compared::NotKnown))?;
     match Gap::open(*below, index, pair) {
         Some(nested) if nested.slow == gap.slow => Ok(nested),
-        Some(_) => Err(open(format!("duel reads {slow}'s file faster than {fast}'s"))),
-        None if pair.call == Call::Equivalent => Err(open(format!(
-            "duel reads the files of {slow} and {fast} equally fast: what the servers themselves may read is not seen so"
-        ))),
-        None => Err(open(format!("whether duel reads {slow}'s file more slowly than {fast}'s is not sure"))),
+        Some(_) => Err(compared(Compared::Faster)),
+        None if pair.call == Call::Equivalent => Err(compared(Compared::Equal)),
+        None => Err(compared(Compared::NotSure)),
     }
 }
 
-/// What was read on either side, slow side first.
-pub(crate) fn reads(gap: &Gap<'_>, below: &Gap<'_>) -> Result<[Reads; 2], Standing> {
-    let open = |why: String| Standing::Undecided(gap.not_measured(why));
-    let bytes = setting(below, "block").and_then(|bytes| bytes.parse::<f64>().ok());
-    let at_a_time = below.case.plan.lanes();
-    let view = &below.comparison;
-    let sides = [(gap.slow, view.slow), (gap.fast, view.fast)].map(|(side, seen)| {
-        let (Some(bytes), Some(per_s), Some(done)) = (bytes, seen.rate_per_s, PerOp::of(seen)) else {
-            return Err(open(format!("what the device under {} did is not known", gap.name(side))));
-        };
-        let from_device = done.read_bytes / bytes;
-        let reads = Reads { bytes_per_s: per_s * bytes, per_s, bytes, at_a_time, of_device: done.reads, from_device };
-        if from_device >= FROM_DEVICE { Ok(reads) } else { Err(open(reads.told_origin(&gap.name(side)))) }
-    });
-    let [slow, fast] = sides;
-    let [slow, fast] = [slow?, fast?];
-    let [less, more] = [slow.from_device.min(fast.from_device), slow.from_device.max(fast.from_device)];
-    if more > ALIKE * less {
-        let told = [(slow, gap.slow_name()), (fast, gap.fast_name())].map(|(reads, name)| reads.told_origin(&name));
-        return Err(open(told.join("; ")));
-    }
-    Ok([slow, fast])
+/// Evidence from a layer below.
+pub(crate) fn told_below(below: &Gap<'_>, layer: Layer, text: String) -> Evidence {
+    outward(below.evidence(&below.comparison, text), layer)
 }
 
-/// That duel's own control group holds its reads of the slow side back, where it does: the server's may have another limit, or none.
-pub(crate) fn held_back(gap: &Gap<'_>, below: &Gap<'_>, slow: Reads) -> Option<String> {
-    let reaches =
-        |name: &str, per_s: f64| below.count(below.slow, name).filter(|limit| per_s >= AT_THE_LIMIT * *limit as f64);
-    let bytes = reaches("disk.limit_read_bytes_per_s", slow.per_s * slow.from_device * slow.bytes)
-        .map(|limit| format_bytes(limit as f64));
-    let limit = bytes.or_else(|| {
-        reaches("disk.limit_reads_per_s", slow.per_s * slow.of_device)
-            .map(|limit| format!("{} reads", format_count(limit)))
-    })?;
-    let name = gap.slow_name();
-    Some(format!(
-        "duel's own control group lets it have {limit} per second of the device under {name}, and that is what duel had: the server's group \
-         may have another limit"
-    ))
-}
-
-/// Evidence from the layer below.
-pub(crate) fn told_below(below: &Gap<'_>, text: String) -> Evidence {
-    outward(below.evidence(&below.comparison, text))
-}
-
-/// Stands before the ids that probes have in the layer below.
-const WITHIN: &str = "files.";
-
-/// A probe that the layer below asks for, as it is asked for from above.
-pub(crate) fn asked_from_above(probe: Probe, case: &Case<'_>) -> Probe {
-    let below = FILES.probe(case, Mode::Alone).below;
-    Probe { id: format!("{WITHIN}{}", probe.id), below, ..probe }
+/// A probe that a layer below asks for, as it is asked for from above.
+pub(crate) fn asked_from_above(layer: Layer, probe: Probe) -> Probe {
+    Probe { id: format!("{}{}", below(layer).within, probe.id), below: Some(layer), ..probe }
 }
 
 /// A probe that was asked for from above, as the layer below knows it; `None`: it is no such probe, or the one that shows that layer first.
 pub fn as_below(probe: &Probe) -> Option<Probe> {
-    let id = probe.id.strip_prefix(WITHIN).filter(|_| probe.below.is_some())?;
+    let id = probe.id.strip_prefix(below(probe.below?).within)?;
     Some(Probe { id: id.to_owned(), below: None, ..probe.clone() })
 }
 
-/// What a finding of the layer below adds to the one that says that it is slower.
-pub(crate) fn deepen(finding: &mut Finding, below: &Finding) {
-    let cause = sanitize_line(&below.cause);
-    let stands = match below.confidence {
+/// What a finding of a layer below adds to the one that says that it is slower. Where that one by itself is possible at most, it is likely
+/// for the part that the finding makes of the difference there.
+pub(crate) fn deepen(finding: &mut Finding, layer: Layer, found: &Finding) {
+    let cause = sanitize_line(&found.cause);
+    let stands = match found.confidence {
         Confidence::Possible => "possible",
         Confidence::Likely => "likely",
         Confidence::Confirmed => "confirmed",
     };
-    finding.summary.push_str(&format!(" Of the files alone {cause} is {stands}: {}", below.summary));
-    finding.remedy = format!("{} {}", below.remedy, finding.remedy);
+    finding.summary.push_str(&format!(" {} {cause} is {stands}: {}", below(layer).alone, found.summary));
+    finding.remedy = format!("{} {}", found.remedy, finding.remedy);
+    let part = finding.explains.zip(found.explains).map(|(whole, part)| whole * part);
+    if finding.confidence < Confidence::Likely && part.is_some_and(|part| part >= Flip::NOTEWORTHY) {
+        (finding.confidence, finding.explains) = (Confidence::Likely, part);
+    }
     // What the first look there showed is told above.
-    finding.evidence.extend(below.evidence.iter().filter(|line| line.probe != "comparison").cloned().map(outward));
+    let further = found.evidence.iter().filter(|line| line.probe != "comparison").cloned();
+    finding.evidence.extend(further.map(|line| outward(line, layer)));
 }
 
-/// A line of the layer below, with the name that its probe has above.
-fn outward(line: Evidence) -> Evidence {
+/// A line of a layer below, with the name that its probe has above.
+fn outward(line: Evidence, layer: Layer) -> Evidence {
+    let told = below(layer);
     let probe = match &*line.probe {
-        "comparison" | "first-contact" => FILES.id(Mode::Alone),
-        other => format!("{WITHIN}{other}"),
+        "comparison" | "first-contact" => told.first.id(Mode::Alone),
+        other => format!("{}{other}", told.within),
     };
     Evidence { probe, about: None, ..line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_layer_is_told_by_itself_and_shown_by_a_probe_of_its_own() {
+        for layer in [Layer::Files, Layer::Path] {
+            let told = below(layer);
+            assert_eq!(told.first.entry.below, Some(layer));
+            assert!(!told.first.id(Mode::Alone).starts_with(told.within), "else it would pass for a further one");
+        }
+    }
 }

@@ -42,6 +42,8 @@ pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
     let value = |name: &str| kind.schema.param(name).map(|param| kind.get(param));
     let bytes = |name: &str| value(name)?.parse::<u64>().ok();
     Some(match value("op")? {
+        // Blocks that are waited for one by one are what answers are.
+        "bulk" | "bulk-reverse" if value("ahead") == Some("off") => Sends::Exchange { bytes: bytes("block")? },
         "bulk" => Sends::Blocks { from_us: true },
         "bulk-reverse" => Sends::Blocks { from_us: false },
         "rr" => Sends::Exchange { bytes: bytes("block")?.max(1) + bytes("response")? },

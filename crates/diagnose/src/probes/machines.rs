@@ -2,7 +2,7 @@
 
 use super::{Budget, Entry, FLIP, Kind, Load, Mode, Reads};
 use crate::case::Case;
-use duel_model::{Capabilities, HostAccess, Layer, Nanos, SECOND_NS, TwinChange, TwinPlan, sanitize_line};
+use duel_model::{Capabilities, HostAccess, Nanos, SECOND_NS, TwinChange, TwinPlan};
 
 /// The plan's load, with the targets' machines read before and after each slot.
 pub(crate) const HOSTS: Kind = Kind::new(&Entry {
@@ -58,34 +58,6 @@ pub(crate) const LENS: Kind = Kind::new(&Entry {
     possible: |kind, case| access(kind, case).map(|_| ()),
     ..FLIP
 });
-
-/// The largest file that each target's server has open while it works, read at random past the page cache: in pieces as large, and as
-/// many at a time, as its device reads for the server. Nothing is written, no cache is emptied, and nothing that is read is kept or shown:
-/// who lets a machine be read and loaded has agreed to that.
-pub(crate) const FILES: Kind = Kind::new(&Entry {
-    id: "files",
-    phrase: "reading the servers' own files past the page cache",
-    question: "Do reads of the servers' own files take longer?",
-    load: Load::None,
-    possible: |_, case| {
-        let mut targets = case.plan.targets.iter().zip(0..);
-        let is_read = |index: usize| case.hosts.get(index).is_some_and(Option::is_some);
-        match targets.find(|(target, index)| {
-            !is_read(*index) || target.host.as_ref().is_none_or(|host| host.access != HostAccess::Local)
-        }) {
-            None => Ok(()),
-            Some((target, _)) => {
-                Err(format!("{} is not read as a server of this machine", sanitize_line(&target.name)))
-            }
-        }
-    },
-    budget: Budget::Fixed(FILES_BUDGET_NS),
-    below: Some(Layer::Files),
-    ..FLIP
-});
-
-/// As any probe has it, and before that up to two seconds of the plan's load on each of two targets, in which is seen what they read.
-const FILES_BUDGET_NS: Nanos = 10 * SECOND_NS;
 
 /// A private twin in the place of a target's server, started with this change.
 pub(crate) const fn twin(change: Option<TwinChange>) -> Kind {

@@ -2,6 +2,7 @@
 //! made, how to tell that the change took effect, and what else may change with it.
 
 mod copies;
+mod layers;
 mod load;
 mod machines;
 pub(crate) mod sessions;
@@ -9,8 +10,9 @@ mod settings;
 mod web;
 
 pub(crate) use copies::{COPY, REWRITTEN_COPY, copy_setting, copy_with};
+pub(crate) use layers::{FILES, PATH};
 pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, IN_TURN, STREAMS};
-pub(crate) use machines::{FILES, HOSTS, LENS, SAME_FEW, twin};
+pub(crate) use machines::{HOSTS, LENS, SAME_FEW, twin};
 pub(crate) use settings::{
     ASYNCHRONOUS, COMPRESSIBLE, DEEPER, FAR_BLOCK, FEW_ROWS, FEWER_DATAGRAMS, KEPT_SESSIONS, LARGER_BLOCK, LITTLE,
     LOGGING_SETTINGS, MANY_CALLS, NO_AES, NO_FEATURES, NO_FLUSH, OTHER_SETTINGS, OWN_READ_AHEAD, SET_WINDOW,
@@ -118,7 +120,7 @@ pub(crate) struct Entry {
     /// It is made on a private copy of a database.
     pub(crate) is_copy: bool,
     /// The layer below the targets that it measures in place of them.
-    below: Option<Layer>,
+    pub(crate) below: Option<Layer>,
 }
 
 /// With how many connections a probe is made.
@@ -126,7 +128,7 @@ pub(crate) struct Entry {
 enum Load {
     /// As the gap is probed, which its id tells.
     OfGap,
-    /// None is made.
+    /// None is made on the targets.
     None,
     /// Over one connection, however the gap is probed.
     One,

@@ -1,6 +1,8 @@
-//! Gaps of servers that lie in the disks below them, in the simulated world, and what only looks like that.
+//! Gaps of servers that lie in the disks below them or in the paths to them, in the simulated world, and what only looks like that.
 
 use crate::disks::{Disk, Disks, GOOD};
+use crate::paths::{CLEAN, Path, Paths};
+use crate::world::network::near;
 use crate::world::{Dice, Server, World, named, world};
 use duel_model::{Confidence, Explanation, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
 
@@ -204,4 +206,112 @@ fn in_random_worlds_a_disk_is_accused_by_what_it_is_worth() {
     }
     println!("{found} of {wanted}");
     assert!(wanted > 20 && found * 10 >= wanted * 8, "{found} of {wanted}");
+}
+
+const SLOW_PATH: &str = "net.slow-path";
+
+/// What a server's answers have, by its own connections and by exchanges.
+const ANSWER: f64 = 200e3;
+
+/// Servers at the ends of these paths, of which their own connections tell no more than that answers take longer; beside that each takes
+/// so long by itself.
+fn at_ends([one, other]: [Path; 2], own_ns: [f64; 2], connections: u32) -> World {
+    let paths = [Path { peer: "10.0.0.1:3835", ..one }, Path { peer: "10.0.0.2:3835", ..other }];
+    let answer = (ANSWER as u64).to_string();
+    let settings = [("op", "bulk-reverse"), ("ahead", "off"), ("block", answer.as_str())];
+    // The gap shows over one connection, and is held there.
+    let paths = Paths::new(["A", "B"], paths, &settings, 1);
+    let takes_ns = paths.op_ns();
+    let server =
+        |side: usize| Server { delay: own_ns[side] + takes_ns[side], cores: 64.0, tls: false, ..Server::default() };
+    let mut world =
+        World { body: ANSWER, budget_ns: 600 * SECOND_NS, paths: Some(paths), ..world(&[server(0), server(1)]) };
+    world.plan.load.connections = connections;
+    world.peers = ["10.0.0.1:443", "10.0.0.2:443"].map(|peer| Some(peer.to_owned())).into();
+    world
+}
+
+#[test]
+fn a_slower_path_is_named_with_what_makes_it_slow() {
+    for connections in [1, 8] {
+        for (path, told) in [
+            (Path { trip_s: 40e-3, ..CLEAN }, "net.path-delay is likely"),
+            (Path { lost: 0.03, trip_s: 8e-3, ..CLEAN }, "net.loss is likely"),
+        ] {
+            let fast = Path { trip_s: if told.contains("loss") { 8e-3 } else { CLEAN.trip_s }, ..CLEAN };
+            let world = at_ends([fast, path], [1e5, 1e5], connections);
+            world.both_ways(|explanation, side| {
+                let found = &explanation.findings[0];
+                assert_eq!((&*found.cause, found.target.as_deref()), (SLOW_PATH, Some(side)), "{explanation:#?}");
+                assert_eq!(found.confidence, Confidence::Likely, "{told}: {found:#?}");
+                assert!(found.explains.unwrap() > 0.7 && found.summary.contains(told), "{told}: {found:#?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn where_nothing_tells_what_makes_a_path_slow_it_is_possible_at_most() {
+    // As where its machine has no time for any program; what a cap does to exchanges is told by blocks alone.
+    for far in [Path { packet_s: 400e-6, ..CLEAN }, Path { cap: 2e6, ..CLEAN }] {
+        at_ends([CLEAN, far], [1e5, 1e5], 1).both_ways(|explanation, side| {
+            let found = explanation.findings.iter().find(|found| found.cause == SLOW_PATH).unwrap();
+            assert_eq!(found.confidence, Confidence::Possible, "{explanation:#?}");
+            assert_eq!(found.target.as_deref(), Some(side));
+        });
+    }
+}
+
+#[test]
+fn a_program_that_answers_elsewhere_says_nothing_of_the_path() {
+    let world = at_ends([CLEAN, Path { trip_s: 40e-3, ..CLEAN }], [1e5, 1e5], 1);
+    // Behind a balancer, say.
+    for peers in [[Some("10.0.0.1:443"), Some("10.0.0.9:443")], [Some("10.0.0.1:443"), None]] {
+        let peers = peers.map(|peer| peer.map(str::to_owned)).into();
+        World { peers, ..world.clone() }.both_ways(|explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause != SLOW_PATH), "{explanation:#?}");
+        });
+    }
+}
+
+#[test]
+fn what_is_no_matter_of_the_path_is_not_laid_to_it() {
+    let far = Path { trip_s: 6e-3, ..CLEAN };
+    for connections in [1, 8] {
+        for (what, paths, own_ns) in [
+            ("a slow server on an equal path", [CLEAN, CLEAN], [1e5, 40e6]),
+            ("a slow server on the quicker path", [far.clone(), CLEAN], [1e5, 90e6]),
+            ("a slow server, and a path that makes little of it", [CLEAN, far.clone()], [1e6, 300e6]),
+        ] {
+            at_ends(paths, own_ns, connections).both_ways(|explanation, _| {
+                assert!(named(explanation).iter().all(|(cause, _)| *cause != SLOW_PATH), "{what}: {explanation:#?}");
+                // What is done to one port alone is not seen by another.
+                assert!(explanation.ruled_out.iter().all(|cause| cause != SLOW_PATH), "{what}: {explanation:#?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_path_is_measured_alone_only_where_a_program_answers_at_its_end() {
+    let mut world = at_ends([CLEAN, Path { trip_s: 40e-3, ..CLEAN }], [1e5, 1e5], 1);
+    world.paths = None;
+    world.both_ways(|explanation, _| {
+        assert!(explanation.probes.iter().all(|outcome| outcome.probe.below.is_none()), "{explanation:#?}");
+        assert!(named(explanation).iter().all(|(cause, _)| *cause != SLOW_PATH), "{explanation:#?}");
+    });
+}
+
+#[test]
+fn what_servers_connections_tell_of_the_path_is_told_before_what_exchanges_do() {
+    let far = Path { trip_s: 40e-3, ..CLEAN };
+    let mut world = at_ends([CLEAN, far.clone()], [1e5, 1e5], 8);
+    for (server, path) in world.servers.iter_mut().zip([CLEAN, far]) {
+        *server = Server { round_trip: path.trip_s * 1e9, tls: false, ..near() };
+    }
+    world.both_ways(|explanation, side| {
+        let causes = named(explanation);
+        assert_eq!(causes[0], ("net.path-delay", Some(side)), "{explanation:#?}");
+        assert!(causes.iter().all(|(cause, _)| *cause != SLOW_PATH), "{explanation:#?}");
+    });
 }

@@ -402,7 +402,7 @@ fn unknown_tells_where_the_gap_sits() {
     for part in ["in receive", "grows with the size", "not tls.aes-unused: with ChaCha20 forced: B"] {
         assert!(cap.contains(part), "{part}: {cap}");
     }
-    let way = "`duel net serve` on both machines, then `duel A=tcp://a.example B=tcp://b.example --why` here.";
+    let way = "start `duel net serve` on these machines and add `--net-server A=tcp://a.example --net-server B=tcp://b.example`.";
     let remedy = |explanation: &Explanation| explanation.findings.last().unwrap().remedy.clone();
     assert!(remedy(&capped).contains(way), "{}", remedy(&capped));
     let mut here = World { body: 2.86e6, ..world(&[good(), Server { cap: Some(20e6), ..good() }]) };

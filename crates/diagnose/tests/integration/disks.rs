@@ -5,7 +5,7 @@ use crate::world::{Dice, pair};
 use duel_diagnose::{Case, Step, as_below, next_naming};
 use duel_disk::SCHEMA;
 use duel_model::{
-    Bound, Call, ComparePlan, Explanation, Facts, Id, KindPlan, LoadPlan, LoadShape, LoopKind, Metric, Nanos,
+    Bound, Call, ComparePlan, Explanation, Facts, Id, KindPlan, Layer, LoadPlan, LoadShape, LoopKind, Metric, Nanos,
     PairVerdict, Plan, Probe, ProbeOutcome, SECOND_NS, Target, TargetObservation, Variation, Verdict, WorkloadPlan,
 };
 use std::collections::BTreeMap;
@@ -254,35 +254,55 @@ impl Disks {
     }
 }
 
-/// Disks below servers, once they were looked at.
-pub struct Below {
-    disks: Disks,
+/// What lies below simulated servers.
+pub trait Ground {
+    fn plan(&self) -> &Plan;
+    fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome;
+}
+
+impl Ground for Disks {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
+        Disks::answer(self, probe, dice)
+    }
+}
+
+/// A layer below servers, once it was looked at.
+pub struct Below<'a> {
+    layer: Layer,
+    ground: &'a dyn Ground,
     verdict: Verdict,
     comparison: Vec<TargetObservation>,
     first_contact: Vec<Option<Facts>>,
     outcomes: Vec<ProbeOutcome>,
 }
 
-impl Below {
-    pub fn case(&self, budget_left_ns: Nanos) -> Case<'_> {
-        Case {
+impl<'a> Below<'a> {
+    pub fn case(&self, budget_left_ns: Nanos) -> (Layer, Case<'_>) {
+        let case = Case {
             outcomes: &self.outcomes,
             budget_left_ns,
-            ..Case::of(&self.disks.plan, &self.verdict, &self.first_contact, &self.comparison)
-        }
+            ..Case::of(self.ground.plan(), &self.verdict, &self.first_contact, &self.comparison)
+        };
+        (self.layer, case)
     }
 
-    /// Makes a probe of the layer below, as the laboratory does.
-    pub fn answer(below: &mut Option<Self>, disks: &Disks, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
-        if let Some(below) = below {
-            let outcome = below.disks.answer(as_below(&probe).unwrap(), dice);
+    /// Makes a probe of a layer below, as the laboratory does.
+    pub fn answer(below: &mut Vec<Self>, ground: &'a dyn Ground, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
+        let layer = probe.below.unwrap();
+        if let Some(below) = below.iter_mut().find(|below| below.layer == layer) {
+            let outcome = below.ground.answer(as_below(&probe).unwrap(), dice);
             below.outcomes.push(outcome.clone());
             return ProbeOutcome { probe, ..outcome };
         }
-        let outcome = disks.answer(probe, dice);
+        let outcome = ground.answer(probe, dice);
         let comparison = outcome.targets.clone();
-        *below = Some(Self {
-            disks: disks.clone(),
+        below.push(Self {
+            layer,
+            ground,
             verdict: Verdict { pairs: outcome.pairs.clone(), ..Verdict::default() },
             first_contact: comparison.iter().map(|seen| seen.negotiated.clone()).collect(),
             comparison,

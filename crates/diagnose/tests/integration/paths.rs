@@ -1,19 +1,21 @@
 //! Causes of paths, in simulated ones beside what looks like them.
 
-use crate::world;
+use crate::disks::Ground;
+use crate::world::{self, Dice};
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
     Bound, Call, ComparePlan, Confidence, Explanation, Facts, Finding, Id, KindPlan, LoadPlan, LoopKind, Metric,
-    PairVerdict, Param, Plan, ProbeOutcome, SECOND_NS, Schema, Sort, Streamed, Target, TargetObservation, Variation,
-    Verdict, WorkloadPlan,
+    PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Streamed, Target, TargetObservation,
+    Variation, Verdict, WorkloadPlan,
 };
 
 const fn param(name: &'static str, default: &'static str) -> Param {
     Param { name, value_name: "X", help: "", sort: Sort::Count { least: 0, most: u64::MAX, zero: "" }, default }
 }
-static PARAMS: [Param; 7] = [
-    Param { sort: Sort::Choice(&["bulk", "rr", "udp"]), ..param("op", "bulk") },
+static PARAMS: [Param; 8] = [
+    Param { sort: Sort::Choice(&["bulk", "bulk-reverse", "rr", "udp"]), ..param("op", "bulk") },
     param("block", "1"),
+    Param { sort: Sort::Switch, ..param("ahead", "on") },
     param("response", "1"),
     param("mss", "0"),
     param("window", "0"),
@@ -29,7 +31,12 @@ static SCHEMA: Schema = Schema {
     kind: "net",
     params: &PARAMS,
     phases: phase::ALL,
-    streamed: Some(Streamed { by: &PARAMS[0], values: &["bulk", "udp"], round_trip_us: "tcp.min_rtt_us" }),
+    streamed: Some(Streamed {
+        by: &PARAMS[0],
+        values: &["bulk", "bulk-reverse", "udp"],
+        unless: Some((&PARAMS[2], "off")),
+        round_trip_us: "tcp.min_rtt_us",
+    }),
     ..duel_model::null::SCHEMA
 };
 
@@ -37,44 +44,46 @@ static SCHEMA: Schema = Schema {
 const BLOCK: f64 = 131_072.0;
 
 /// A path with its ends.
-#[derive(Clone)]
-struct Path {
-    trip_s: f64,
+#[derive(Debug, Clone)]
+pub struct Path {
+    pub trip_s: f64,
     /// What sockets let be under way, unless it is set.
-    window: f64,
+    pub window: f64,
     /// Whether TCP tells that it was the window: of its own send buffer it does not.
-    tells_window: bool,
-    segment: f64,
+    pub tells_window: bool,
+    pub segment: f64,
     /// What a packet costs, all streams together.
-    packet_s: f64,
+    pub packet_s: f64,
     /// Bytes per second that all streams together may have, before which packets queue.
-    cap: f64,
+    pub cap: f64,
     /// Bytes per second that the receiving end reads at most, all streams together: then its window closes.
-    reads: f64,
-    lost: f64,
+    pub reads: f64,
+    pub lost: f64,
     /// What a sender that minds losses makes get lost besides, by starting too fast.
-    overshoots: f64,
+    pub overshoots: f64,
     /// Random losses in all that comes after the comparison.
-    lost_later: Option<f64>,
+    pub lost_later: Option<f64>,
     /// What a sender that does not mind losses still carries of what there is.
-    carries: f64,
+    pub carries: f64,
     /// A full window that something got lost of moves on later, by up to so many round trips.
-    waits_for_lost: f64,
+    pub waits_for_lost: f64,
     /// CPUs at its ends have other work: under load round trips take longer.
-    has_busy_ends: bool,
+    pub has_busy_ends: bool,
     /// What is beyond the cap is dropped, and does not queue.
-    is_policed: bool,
+    pub is_policed: bool,
     /// Datagrams beyond the cap wait, and none is dropped.
-    has_long_queue: bool,
+    pub has_long_queue: bool,
     /// Datagrams that are on their way when slots end.
-    cut_off: f64,
+    pub cut_off: f64,
     /// What waits does so at the other end.
-    waits_there: bool,
-    congestion: &'static str,
+    pub waits_there: bool,
+    pub congestion: &'static str,
+    /// Where its other end is.
+    pub peer: &'static str,
 }
 
 /// 2 ms, and nothing else in the way.
-const CLEAN: Path = Path {
+pub const CLEAN: Path = Path {
     trip_s: 2e-3,
     window: 3e6,
     tells_window: true,
@@ -93,10 +102,11 @@ const CLEAN: Path = Path {
     cut_off: 0.0,
     waits_there: false,
     congestion: "cubic",
+    peer: "10.0.0.1:3835",
 };
 
 impl Path {
-    fn observe(&self, op: &str, streams: u32, variation: &Variation, is_near: bool) -> TargetObservation {
+    fn observe(&self, op: &str, streams: u32, variation: &Variation, name: &str) -> TargetObservation {
         let set = |name: &'static str| variation.settings.get(&Id::new(name)).and_then(|text| text.parse::<f64>().ok());
         let streams = f64::from(variation.connections.unwrap_or(streams));
         let mut facts = Facts::default();
@@ -128,6 +138,9 @@ impl Path {
                 let all = [self.cap, self.reads, segment / self.packet_s].into_iter().reduce(f64::min).unwrap();
                 let all = if self.lost > 0.0 { self.carries * all } else { all };
                 let flow = (streams * window.min(left)).min(all);
+                // An exchange waits for a round trip, and then for its answer.
+                let answer = set("block").filter(|_| op == "bulk-reverse");
+                let flow = answer.map_or(flow, |bytes| streams * bytes / (self.trip_s + streams * bytes / flow));
                 let is_capped = self.cap <= flow;
                 let waits =
                     (window * streams <= flow && self.tells_window && set("window").is_none()) || self.reads <= flow;
@@ -145,13 +158,15 @@ impl Path {
                 let held = if waits { 2.5e6 } else { 0.0 };
                 let counted = [("busy_us", 3e6), ("window_limited_us", held), ("buffer_limited_us", 0.0)];
                 let sent = [("segments", segments), ("retransmits", again)];
-                (flow / BLOCK, BLOCK, counted.into_iter().chain(sent).collect())
+                let bytes = answer.unwrap_or(BLOCK);
+                (flow / bytes, bytes, counted.into_iter().chain(sent).collect())
             }
         };
         facts.note("tcp.min_rtt_us", Some((self.trip_s * 1e6) as u64));
         facts.note("tcp.timestamps", Some(true));
+        facts.note("net.peer", Some(self.peer));
         TargetObservation {
-            name: if is_near { "near" } else { "far" }.to_owned(),
+            name: name.to_owned(),
             ok: (3.0 * rate) as u64,
             failed,
             rate_per_s: Some(rate),
@@ -167,6 +182,89 @@ impl Path {
             ..TargetObservation::default()
         }
     }
+}
+
+/// The paths to two ends, and what is done on them.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    plan: Plan,
+    paths: [Path; 2],
+}
+
+impl Paths {
+    pub fn new(names: [&str; 2], paths: [Path; 2], settings: &[(&'static str, &str)], streams: u32) -> Self {
+        let target = |name: &str| Target { name: name.into(), address: format!("tcp://{name}"), host: None };
+        let settings = settings.iter().map(|(name, value)| (Id::new(name), (*value).to_owned())).collect();
+        let plan = Plan {
+            targets: names.map(target).into(),
+            workload: WorkloadPlan::Plain(KindPlan { schema: &SCHEMA, settings }),
+            load: LoadPlan {
+                connections: streams,
+                threads: 1,
+                kind: LoopKind::Closed { think_ns: 0 },
+                bound: Bound::Duration(SECOND_NS),
+                connect_timeout_ns: SECOND_NS,
+                op_timeout_ns: SECOND_NS,
+                busy_poll: duel_model::BusyPoll::Auto,
+                shape: duel_model::LoadShape::default(),
+            },
+            compare: ComparePlan::default(),
+            factors: vec![],
+        };
+        Self { plan, paths }
+    }
+
+    pub fn swap(&mut self) {
+        self.paths.reverse();
+    }
+
+    /// How long an op takes on either.
+    pub fn op_ns(&self) -> [f64; 2] {
+        let seen = self.observe(&Variation::default(), false);
+        [0, 1].map(|side| f64::from(self.plan.load.connections) * 1e9 / seen[side].rate_per_s.unwrap())
+    }
+
+    fn observe(&self, variation: &Variation, is_later: bool) -> Vec<TargetObservation> {
+        let WorkloadPlan::Plain(kind) = &self.plan.workload else { unreachable!() };
+        let op = kind.get(SCHEMA.param("op").unwrap());
+        // What a probe does not change is as in the plan.
+        let settings = kind.settings.iter().chain(&variation.settings);
+        let settings = settings.map(|(name, value)| (*name, value.clone())).collect();
+        let variation = &Variation { settings, ..variation.clone() };
+        let now = |path: &Path| match path.lost_later.filter(|_| is_later) {
+            Some(lost) => Path { lost, ..path.clone() },
+            None => path.clone(),
+        };
+        let seen = self.paths.iter().zip(&self.plan.targets);
+        seen.map(|(path, end)| now(path).observe(op, self.plan.load.connections, variation, &end.name)).collect()
+    }
+
+    /// What a probe shows, where its interval reaches so many times up and down.
+    fn show(&self, probe: Probe, within: f64) -> ProbeOutcome {
+        let targets = self.observe(&probe.variation, true);
+        ProbeOutcome { pairs: vec![pair(&targets, within)], targets, ..ProbeOutcome::of(probe) }
+    }
+}
+
+impl Ground for Paths {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn answer(&self, probe: Probe, _: &mut Dice) -> ProbeOutcome {
+        self.show(probe, 1.03)
+    }
+}
+
+fn pair(seen: &[TargetObservation], within: f64) -> PairVerdict {
+    let ratio = seen[1].rate_per_s.unwrap() / seen[0].rate_per_s.unwrap();
+    let call = match ratio {
+        ratio if ratio < 0.9 => Call::Slower,
+        ratio if ratio > 1.1 => Call::Faster,
+        _ => Call::Equivalent,
+    };
+    let (baseline, target) = (seen[0].name.clone(), seen[1].name.clone());
+    PairVerdict { baseline, target, ..world::pair(Metric::Rate, call, [ratio, ratio / within, within * ratio]) }
 }
 
 /// What is found where these differ: ids, the first first.
@@ -186,37 +284,9 @@ fn findings(
     near: &Path,
     far: &Path,
 ) -> Vec<Finding> {
-    let target = |name: &str| Target { name: name.into(), address: format!("tcp://{name}"), host: None };
-    let plan = Plan {
-        targets: vec![target("near"), target("far")],
-        workload: WorkloadPlan::Plain(KindPlan { schema: &SCHEMA, settings: [(Id::new("op"), op.to_owned())].into() }),
-        load: LoadPlan {
-            connections: streams,
-            threads: 1,
-            kind: LoopKind::Closed { think_ns: 0 },
-            bound: Bound::Duration(SECOND_NS),
-            connect_timeout_ns: SECOND_NS,
-            op_timeout_ns: SECOND_NS,
-            busy_poll: duel_model::BusyPoll::Auto,
-            shape: duel_model::LoadShape::default(),
-        },
-        compare: ComparePlan::default(),
-        factors: vec![],
-    };
-    let observe = |variation: &Variation, is_later: bool| {
-        let now = |path: &Path| match path.lost_later.filter(|_| is_later) {
-            Some(lost) => Path { lost, ..path.clone() },
-            None => path.clone(),
-        };
-        vec![now(near).observe(op, streams, variation, true), now(far).observe(op, streams, variation, false)]
-    };
-    let pair = |seen: &[TargetObservation], within: f64| {
-        let ratio = seen[1].rate_per_s.unwrap() / seen[0].rate_per_s.unwrap();
-        let call = if ratio < 0.9 { Call::Slower } else { Call::Equivalent };
-        let (baseline, target) = ("near".to_owned(), "far".to_owned());
-        PairVerdict { baseline, target, ..world::pair(Metric::Rate, call, [ratio, ratio / within, within * ratio]) }
-    };
-    let comparison = observe(&Variation::default(), false);
+    let paths = Paths::new(["near", "far"], [near, far].map(Path::clone), &[("op", op)], streams);
+    let plan = &paths.plan;
+    let comparison = paths.observe(&Variation::default(), false);
     let verdict = Verdict { pairs: vec![pair(&comparison, of_comparison)], ..Verdict::default() };
     let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
     let mut outcomes: Vec<ProbeOutcome> = Vec::new();
@@ -224,15 +294,13 @@ fn findings(
         let case = Case {
             outcomes: &outcomes,
             budget_left_ns: 600 * SECOND_NS,
-            ..Case::of(&plan, &verdict, &first_contact, &comparison)
+            ..Case::of(plan, &verdict, &first_contact, &comparison)
         };
         match next_naming(&case, |_| true) {
             Step::Conclude(explanation) => break explanation,
             Step::Probe(probe) => {
                 assert!(outcomes.len() < 20, "no end");
-                let targets = observe(&probe.variation, true);
-                let pairs = vec![pair(&targets, of_probes)];
-                outcomes.push(ProbeOutcome { pairs, targets, ..ProbeOutcome::of(probe) });
+                outcomes.push(paths.show(probe, of_probes));
             }
         }
     };

@@ -1,10 +1,11 @@
-//! Work of another kind on what lies below the targets: the files that their servers have open, read past the page cache.
-//!
-//! Which file that is, how large the pieces are in which it is read, and how many at a time, is seen while the plan's load is on the target.
-//! A file is read by a descriptor that was made then: it leads to that file, whatever its owner makes of its name meanwhile. Its content
-//! goes nowhere. Slots of this work are no part of the run, whose slots are all of one kind; what came of them is.
+//! Work of another kind on what lies below the targets: the files that their servers have open, read past the page cache, and the paths to
+//! their machines, on which exchanges are made with another program. Slots of this work are no part of the run, whose slots are all of one
+//! kind; what came of them is.
 
 mod open;
+mod path;
+
+pub(crate) use path::ensure_net_servers;
 
 use crate::bench::{Bench, SlotSpec};
 use crate::explain::{Site, TRIAL_REPEAT, without_load};
@@ -14,8 +15,8 @@ use crate::watch::Watcher;
 use crate::{Lab, contact};
 use duel_diagnose::Case;
 use duel_model::{
-    Call, ComparePlan, Facts, LoadPlan, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, SECOND_NS, Slot, SlotRole,
-    Target, TargetObservation, Verdict, WorkloadPlan,
+    Call, ComparePlan, Facts, Layer, LoadPlan, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, SECOND_NS, Slot,
+    SlotRole, Target, TargetObservation, Variation, Verdict, WorkloadPlan,
 };
 use duel_process::OpenFile;
 use open::{Seen, chosen, look_while, work};
@@ -31,26 +32,40 @@ const LEAST_PROBE_NS: Nanos = 3 * SECOND_NS;
 /// What lies below the targets, once it was measured.
 #[derive(Debug)]
 pub(crate) struct Below {
-    /// As it is told and repeated by hand: the targets are paths.
-    plan: Plan,
-    /// The same, the targets being descriptors of ours.
-    held_plan: Plan,
-    /// What these lead to.
-    _held: Vec<Arc<OpenFile>>,
+    layer: Layer,
+    ground: Ground,
     first_contact: Vec<Option<Facts>>,
     verdict: Verdict,
     comparison: Vec<TargetObservation>,
     outcomes: Vec<ProbeOutcome>,
 }
 
+/// What work is put on.
+#[derive(Debug)]
+struct Ground {
+    /// As it is told and repeated by hand.
+    plan: Plan,
+    /// The same, as it is done, where that is something else: files are read by descriptors of ours.
+    held_plan: Option<Plan>,
+    /// What these lead to.
+    _held: Vec<Arc<OpenFile>>,
+}
+
+impl Ground {
+    fn done(&self) -> &Plan {
+        self.held_plan.as_ref().unwrap_or(&self.plan)
+    }
+}
+
 impl Below {
-    pub(crate) fn case(&self, budget_left_ns: Nanos) -> Case<'_> {
-        Case {
-            sources: Err("files are not reached over a network"),
+    pub(crate) fn case(&self, budget_left_ns: Nanos) -> (Layer, Case<'_>) {
+        let case = Case {
+            sources: Err("in a layer below no other addresses are tried"),
             outcomes: &self.outcomes,
             budget_left_ns,
-            ..Case::of(&self.plan, &self.verdict, &self.first_contact, &self.comparison)
-        }
+            ..Case::of(&self.ground.plan, &self.verdict, &self.first_contact, &self.comparison)
+        };
+        (self.layer, case)
     }
 }
 
@@ -64,21 +79,24 @@ pub(crate) struct Probed {
 }
 
 impl Lab {
-    /// Makes a probe of the layer below; the first one finds out what that is.
+    /// Makes a probe of a layer below; the first one of a layer finds out what that is.
     pub(crate) fn probe_below(
         &self,
         site: &Site<'_>,
-        below: &mut Option<Below>,
+        below: &mut Vec<Below>,
+        layer: Layer,
         probe: Probe,
         next_index: u32,
         watcher: &mut dyn Watcher,
     ) -> Probed {
         let mut slots = Vec::new();
-        let made = match (&mut *below, duel_diagnose::as_below(&probe)) {
+        let known = below.iter_mut().find(|below| below.layer == layer);
+        let made = match (known, duel_diagnose::as_below(&probe)) {
             (Some(below), Some(inner)) => Ok(self.probe_again(site, below, inner, watcher)),
             (None, None) => {
-                self.probe_first(site, &probe, next_index, watcher, &mut slots).map(|(found, outcome, spent_ns)| {
-                    *below = found;
+                let first = self.probe_first(site, layer, &probe, next_index, watcher, &mut slots);
+                first.map(|(found, outcome, spent_ns)| {
+                    below.extend(found);
                     (outcome, spent_ns)
                 })
             }
@@ -96,19 +114,10 @@ impl Lab {
         probe: Probe,
         watcher: &mut dyn Watcher,
     ) -> (ProbeOutcome, Nanos) {
-        let Below { held_plan, first_contact, verdict, comparison, outcomes, .. } = below;
+        let Below { layer: _, ground, first_contact, verdict, comparison, outcomes } = below;
         let known = Known { verdict, comparison, outcomes };
-        let there = Site {
-            plan: held_plan,
-            routes: &[],
-            first_contact,
-            begun: &[],
-            polling_workers: 0,
-            known,
-            rhythm: None,
-            ..*site
-        };
-        let (outcome, slots) = self.probe(&there, probe, 0, &mut Aside(watcher));
+        let (outcome, slots) =
+            self.probe(&on(ground.done(), first_contact, known, site), probe, 0, &mut Aside(watcher));
         outcomes.push(outcome.clone());
         (outcome, slots.iter().map(|slot| slot.elapsed_ns).sum())
     }
@@ -116,60 +125,82 @@ impl Lab {
     fn probe_first(
         &self,
         site: &Site<'_>,
+        layer: Layer,
         probe: &Probe,
         next_index: u32,
         watcher: &mut dyn Watcher,
         slots: &mut Vec<Slot>,
     ) -> Result<(Option<Below>, ProbeOutcome, Nanos), String> {
-        let seen = self.look_below(site, probe, next_index, watcher, slots)?;
-        let slow = slow_sides(&site.plan.targets, &site.known.verdict.pairs);
-        let held = chosen(&seen, &site.plan.targets, |target| slow.contains(&target))?;
-        let work = work(&seen, &held)?;
-        let plan = |address: &dyn Fn(&OpenFile) -> String| Plan {
-            targets: site
-                .plan
-                .targets
-                .iter()
-                .zip(&held)
-                .map(|(target, file)| Target { name: target.name.clone(), address: address(file), host: None })
-                .collect(),
-            workload: WorkloadPlan::Plain(work.clone()),
-            load: LoadPlan::default(),
-            compare: ComparePlan { restart: None, ..site.plan.compare.clone() },
-            factors: Vec::new(),
+        let ground = match layer {
+            Layer::Files => self.files_below(site, probe, next_index, watcher, slots)?,
+            Layer::Path => Ground { plan: path::plan(site, probe)?, held_plan: None, _held: Vec::new() },
         };
-        let held_plan = plan(&|file| format!("/proc/self/fd/{}", file.held.as_raw_fd()));
-        let plan = plan(&|file| file.path.to_string_lossy().into_owned());
-        let contacts = contact::contact_all(&held_plan, &[], &self.stop).map_err(|error| error.to_string())?;
+        let contacts = contact::contact_all(ground.done(), &[], &self.stop).map_err(|error| error.to_string())?;
         let first_contact: Vec<_> = contacts.into_iter().map(|contact| contact.facts).collect();
         let looked_ns: Nanos = slots.iter().map(|slot| slot.elapsed_ns).sum();
         let budget_ns = probe.budget_ns.saturating_sub(looked_ns).max(LEAST_PROBE_NS);
-        let probe = Probe { budget_ns, below: None, ..probe.clone() };
+        // What it varies of the targets' load is in the plan already.
+        let probe = Probe { budget_ns, below: None, variation: Variation::default(), ..probe.clone() };
         let verdict = Verdict::default();
         let known = Known { verdict: &verdict, comparison: &[], outcomes: &[] };
-        let there = Site {
-            plan: &held_plan,
-            routes: &[],
-            first_contact: &first_contact,
-            begun: &[],
-            polling_workers: 0,
-            known,
-            rhythm: None,
-            ..*site
-        };
-        let (outcome, read) = self.probe(&there, probe, 0, &mut Aside(watcher));
-        let spent_ns = read.iter().map(|slot| slot.elapsed_ns).sum();
+        let (outcome, done) =
+            self.probe(&on(ground.done(), &first_contact, known, site), probe, 0, &mut Aside(watcher));
+        let spent_ns = done.iter().map(|slot| slot.elapsed_ns).sum();
         let below = outcome.unavailable.is_none().then(|| Below {
+            layer,
+            ground,
             verdict: Verdict { pairs: outcome.pairs.clone(), ..Verdict::default() },
             comparison: outcome.targets.clone(),
-            plan,
-            held_plan,
-            _held: held,
             first_contact,
             outcomes: Vec::new(),
         });
         Ok((below, outcome, spent_ns))
     }
+
+    /// The files that the targets' servers have open.
+    ///
+    /// Which file that is, how large the pieces are in which it is read, and how many at a time, is seen while the plan's load is on the
+    /// target. A file is read by a descriptor that was made then: it leads to that file, whatever its owner makes of its name meanwhile. Its
+    /// content goes nowhere.
+    fn files_below(
+        &self,
+        site: &Site<'_>,
+        probe: &Probe,
+        next_index: u32,
+        watcher: &mut dyn Watcher,
+        slots: &mut Vec<Slot>,
+    ) -> Result<Ground, String> {
+        let seen = self.look_below(site, probe, next_index, watcher, slots)?;
+        let slow = slow_sides(&site.plan.targets, &site.known.verdict.pairs);
+        let held = chosen(&seen, &site.plan.targets, |target| slow.contains(&target))?;
+        let work = work(&seen, &held)?;
+        let plan = |address: &dyn Fn(&OpenFile) -> String| {
+            let addresses = held.iter().map(|file| address(file)).collect::<Vec<_>>();
+            plan_of(site.plan, &addresses, WorkloadPlan::Plain(work.clone()), LoadPlan::default())
+        };
+        let held_plan = plan(&|file| format!("/proc/self/fd/{}", file.held.as_raw_fd()));
+        let plan = plan(&|file| file.path.to_string_lossy().into_owned());
+        Ok(Ground { plan, held_plan: Some(held_plan), _held: held })
+    }
+}
+
+/// Work on what has these addresses, each below one of a plan's targets and called as that.
+fn plan_of(above: &Plan, addresses: &[String], workload: WorkloadPlan, load: LoadPlan) -> Plan {
+    let targets = above.targets.iter().zip(addresses);
+    Plan {
+        targets: targets
+            .map(|(target, address)| Target { name: target.name.clone(), address: address.clone(), host: None })
+            .collect(),
+        workload,
+        load,
+        compare: ComparePlan { restart: None, ..above.compare.clone() },
+        factors: Vec::new(),
+    }
+}
+
+/// Where probes of a layer below are made.
+fn on<'a>(plan: &'a Plan, first_contact: &'a [Option<Facts>], known: Known<'a>, above: &Site<'a>) -> Site<'a> {
+    Site { plan, routes: &[], first_contact, begun: &[], polling_workers: 0, known, rhythm: None, ..*above }
 }
 
 impl Lab {

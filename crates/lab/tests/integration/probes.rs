@@ -29,6 +29,7 @@ fn no_probe_sends_a_unique_address_again() {
         names_suspects: false,
         may_start_twin: Vec::new(),
         most_copied_bytes: None,
+        net_servers: Vec::new(),
     };
     Lab::new(Arc::default()).explain(&mut compared, &plan, diagnosis, &mut Unwatched).unwrap();
     let probes = compared.explanation.clone().unwrap().probes;
@@ -74,6 +75,7 @@ fn packets_of_others_are_no_part_of_what_a_request_takes() {
         names_suspects: false,
         may_start_twin: Vec::new(),
         most_copied_bytes: None,
+        net_servers: Vec::new(),
     };
     Lab::new(Arc::default()).explain(&mut compared, &plan, diagnosis, &mut Unwatched).unwrap();
     drop(chatter);

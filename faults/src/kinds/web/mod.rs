@@ -33,6 +33,8 @@ pub(crate) struct Load {
     pub(crate) per_s: Option<u32>,
     /// Several files are asked for as they are listed, and not at random.
     pub(crate) in_turn: bool,
+    /// As if the servers' machines were far away: nobody reads them, and `duel net serve` answers on both.
+    pub(crate) is_remote: bool,
 }
 
 impl Kind for Web {
@@ -66,11 +68,17 @@ impl Kind for Web {
         .chain(load.body_bytes.map(|bytes| format!("post{}", size(bytes.into()))))
         .chain(load.per_s.map(|rate| format!("{rate}ps")))
         .chain(load.in_turn.then(|| "listed".to_owned()))
+        .chain(load.is_remote.then(|| "remote".to_owned()))
         .collect()
     }
 
-    fn start(world: &World, pair: &Pair<Web>, faulty: Place, _duel: &Path) -> anyhow::Result<Arena> {
-        Arena::start(world, [&pair.healthy, &pair.faulty], faulty)
+    fn start(world: &World, pair: &Pair<Web>, faulty: Place, duel: &Path) -> anyhow::Result<Arena> {
+        let mut arena = Arena::start(world, [&pair.healthy, &pair.faulty], faulty)?;
+        if pair.load.is_remote {
+            arena.healthy.serve_net(duel)?;
+            arena.faulty.serve_net(duel)?;
+        }
+        Ok(arena)
     }
 
     fn ensure_both_work(arena: &Arena) -> anyhow::Result<()> {
@@ -121,7 +129,10 @@ impl Kind for Web {
             words.push("--resumption".to_owned());
         }
         words.extend(load.headers.iter().flat_map(|header| ["-H".to_owned(), (*header).to_owned()]));
-        if local {
+        if load.is_remote {
+            let of = |up: &Up| format!("{}={}", up.place().target_name(), up.net_server_address());
+            words.extend(arena.in_order().into_iter().flat_map(|up| ["--net-server".to_owned(), of(up)]));
+        } else if local {
             words.extend(arena.machines());
         }
         arena.client.launch(&duel.to_string_lossy()).args(words)
@@ -141,6 +152,7 @@ impl Setup {
             body_bytes: None,
             per_s: None,
             in_turn: false,
+            is_remote: false,
         };
         Setup::new(Twin::healthy(server), load)
     }
@@ -164,6 +176,12 @@ impl Setup {
     /// They are asked for as they are listed.
     pub(crate) fn in_turn(mut self) -> Setup {
         self.load.in_turn = true;
+        self
+    }
+
+    /// Nobody reads the servers' machines, and `duel net serve` answers on both.
+    pub(crate) fn remote(mut self) -> Setup {
+        self.load.is_remote = true;
         self
     }
 

@@ -7,13 +7,14 @@
 //! less than duel), and control groups: one whose server may read less than duel may (then its files are read as fast by duel), and one
 //! that holds duel itself back. All of these are left open.
 
-use super::KINDS;
+use super::{BUSY, KINDS};
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::below::{Reads, held_back, nested, reads, told_below};
+use crate::evidence::below::{nested, told_below};
 use crate::evidence::by_hand;
+use crate::evidence::file_reads::{Reads, held_back, reads};
 use crate::evidence::worth::share_of_log;
 use crate::gap::{DemandLook, Flip, Gap, percent};
-use duel_model::{Confidence, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Layer, format_bytes, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.slow-reads",
@@ -29,9 +30,6 @@ const LEAST_BYTES: f64 = 1.0;
 /// The reads of an op cannot take longer than the op, but for what a throttle that saves up lets scatter. What does is read otherwise than
 /// the server reads it (in order, or fewer at a time), and measures something else.
 const MOST_OF_OP: f64 = 1.5;
-/// Under load a device is what all ops wait for only if it is busy with their reads nearly all the time.
-const BUSY: f64 = 0.85;
-
 pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
@@ -59,10 +57,10 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         format_bytes(slow_bytes),
         format_bytes(fast_bytes)
     );
-    let below = nested(gap)?;
+    let below = nested(gap, Layer::Files)?;
     let [of_slow, of_fast] = reads(gap, &below)?;
     if let Some(text) = held_back(gap, &below, of_slow) {
-        return Err(Standing::Undecided(told_below(&below, text)));
+        return Err(Standing::Undecided(told_below(&below, Layer::Files, text)));
     }
     let Some(view) = gap.known_reference() else {
         return Err(Standing::Undecided(gap.not_measured("there is no reference".to_owned())));
@@ -82,19 +80,19 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     };
     if slow_ns > MOST_OF_OP * whole_ns {
         let text = format!("{worth}, which is longer than the whole {op} takes: the server reads otherwise");
-        return Err(Standing::Undecided(told_below(&below, text)));
+        return Err(Standing::Undecided(told_below(&below, Layer::Files, text)));
     }
     if lanes > 1.0 && slow_ns < BUSY * whole_ns {
         let text = format!(
             "{worth}, and the {op} takes {}: the device is not what all wait for",
             format_duration_ns(whole_ns)
         );
-        return Err(Standing::Undecided(told_below(&below, text)));
+        return Err(Standing::Undecided(told_below(&below, Layer::Files, text)));
     }
     let share = share_of_log(view, slow_ns - fast_ns).unwrap_or(0.0);
     if share < Flip::NOTEWORTHY {
         let text = format!("{worth}: {} of the gap", percent(share));
-        return Err(Standing::Undecided(told_below(&below, text)));
+        return Err(Standing::Undecided(told_below(&below, Layer::Files, text)));
     }
     let summary = format!(
         "The files of {slow} are read more slowly, whoever reads them. {} That is {} of the gap.",
@@ -108,8 +106,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     let facts = vec![
         on_host(read),
-        told_below(&below, format!("duel reading the same files: {}", below.tell(&below.comparison))),
+        told_below(&below, Layer::Files, format!("duel reading the same files: {}", below.tell(&below.comparison))),
     ];
-    let told = Told { summary, remedy, facts, further: vec![told_below(&below, worth)] };
-    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told).with(|fit| fit.is_below = true))
+    let told = Told { summary, remedy, facts, further: vec![told_below(&below, Layer::Files, worth)] };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told).with(|fit| fit.below = Some(Layer::Files)))
 }

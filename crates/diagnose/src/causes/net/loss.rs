@@ -11,13 +11,14 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::counted::{Counted, share_of_phases};
+use crate::evidence::lost::{MOST_PER_LOSS_NS, share_of_lost};
 use crate::evidence::machines::Machines;
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls, worth_log_of};
-use crate::evidence::worth::{reference, share_of_log};
+use crate::evidence::worth::reference;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::RANGE_1;
 use duel_model::web::{counter, phase};
-use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, TargetStalls, format_duration_ns};
+use duel_model::{Confidence, Evidence, Nanos, Phase, TargetStalls, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
@@ -45,9 +46,7 @@ const WAITING: [(Phase, Nanos); 3] =
 const LEAST_SYNS: f64 = 3.0;
 /// The same of other segments.
 const LEAST_SENT_AGAIN: f64 = 3.0;
-/// What one lost packet costs at most, but for one that is lost again and again: a time-out of 200 ms on top of a round
-/// trip, or of 1 s while a connection is made.
-const MOST_PER_LOSS_NS: f64 = 300e6;
+/// As [`MOST_PER_LOSS_NS`] while a connection is made: a time-out of 1 s.
 const MOST_PER_LOST_SYN_NS: f64 = 1_100e6;
 /// Responses of more segments than this are long enough for a cap to notice, and for their first byte to differ.
 const LONG_RESPONSE_BYTES: f64 = 15_000.0;
@@ -94,49 +93,12 @@ impl SentAgain {
         Some(Self { counted, told })
     }
 
-    /// What it can be worth. Loss hits some ops and leaves the others as they are, so of what ops take longer only the part
-    /// counts that lies in the longest, as many of them as segments were sent again. `None` where that is less than half:
-    /// then most of it has another reason, and what was lost may have been others'.
+    /// What it can be worth; `None` where that is less than half of the gap: what was lost may have been others'.
     fn share_of_gap(&self, reference: &View<'_>) -> Option<f64> {
-        let whole_ns = reference.slow_ns()? - reference.fast_ns()?;
-        let hit = self.counted.per_op;
-        let spared_ns = if hit < 1.0 {
-            // Service times overlap where connections work side by side; time per op does not.
-            let overlap = (reference.slow_ns()? / reference.slow.service_mean_ns?).min(1.0);
-            overlap * spared_longer_ns(reference, 1.0 - hit)?
-        } else {
-            0.0
-        };
-        let hit_ns = whole_ns - spared_ns;
-        if hit_ns < 0.5 * whole_ns {
-            return None;
-        }
         let kept = reference.slow.reused_share.is_some_and(|share| share >= 0.9);
-        let most_ns = self.counted.per_op * if kept { MOST_PER_LOSS_NS } else { MOST_PER_LOST_SYN_NS };
-        share_of_log(reference, hit_ns.min(most_ns))
+        let most_per_loss_ns = if kept { MOST_PER_LOSS_NS } else { MOST_PER_LOST_SYN_NS };
+        share_of_lost(reference, self.counted.per_op, most_per_loss_ns)
     }
-}
-
-/// How much longer the quickest `share` of the slow side's ops take than those of the fast side's, ns per op of all. What the
-/// quickest quarter takes longer all take longer.
-fn spared_longer_ns(reference: &View<'_>, share: f64) -> Option<f64> {
-    let (slow, fast) = (&reference.slow.service_profile, &reference.fast.service_profile);
-    let quick = |profile: &Profile| profile.quantile_ns(0.25).map(|ns| ns as f64);
-    let all_ns = quick(slow)? - quick(fast)?;
-    let spared_ns = quickest_ns(slow, share)? - quickest_ns(fast, share)?;
-    Some(all_ns.max(spared_ns).max(0.0))
-}
-
-/// The part of the mean that the shortest `share` of the values makes, ns. In a step of the profile that the share cuts all
-/// values are taken for the shortest there: a jump may lie in the rest of it.
-fn quickest_ns(profile: &Profile, share: f64) -> Option<f64> {
-    let steps = Profile::PROBABILITIES.windows(2).zip(profile.at_ns.windows(2));
-    let part = |(probabilities, values): (&[f64], &[Nanos])| {
-        let (low, high) = (values[0] as f64, values[1] as f64);
-        let width = probabilities[1].min(share) - probabilities[0];
-        width.max(0.0) * if probabilities[1] <= share { (low + high) / 2.0 } else { low }
-    };
-    (profile.at_ns.len() == Profile::PROBABILITIES.len()).then(|| steps.map(part).sum())
 }
 
 /// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
@@ -292,21 +254,4 @@ fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, facts: Vec<Evidence
         further: Vec::new(),
     };
     fit_by_host(gap, &ENTRY, Some(share), confidence, told)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use duel_model::Distribution;
-
-    #[test]
-    fn the_quickest_part_holds_no_stalls_that_lie_beyond_it() {
-        // 98 ops of 1 ms and 2 of 201 ms.
-        let values = (0..100).map(|i| if i < 98 { 1_000_000 } else { 201_000_000 });
-        let profile = Profile::of(&Distribution::from_values(values));
-        assert!((quickest_ns(&profile, 0.96).unwrap() - 0.96e6).abs() < 0.01e6);
-        assert!((quickest_ns(&profile, 0.5).unwrap() - 0.5e6).abs() < 0.01e6);
-        assert!(quickest_ns(&profile, 1.0).unwrap() > 3e6, "all of it holds them");
-        assert_eq!(quickest_ns(&Profile::default(), 0.5), None, "not kept is not zero");
-    }
 }

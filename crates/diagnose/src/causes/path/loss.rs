@@ -9,6 +9,7 @@
 //! alike.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, shown_flip};
+use crate::evidence::lost::{MOST_PER_LOSS_NS, share_of_lost};
 use crate::evidence::paths::{KINDS, Sends, both, congestion_of_sender, loses_more, queues, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent};
@@ -44,6 +45,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
                 return Err(Standing::Undecided(gap.not_measured(text)));
             };
             if matches!(sends, Sends::Exchange { .. }) {
+                if more && let Some(fit) = of_exchanges(gap, reference, sends, &again)? {
+                    return Ok(fit);
+                }
                 // How many of a thousand get lost says little of them: one that waits for a time-out costs as much as thousands.
                 let facts = if more { vec![gap.evidence(reference, again)] } else { Vec::new() };
                 return of_waiting(gap, reference, "exchanges", facts);
@@ -77,6 +81,24 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         }
         None => Err(Standing::Undecided(gap.not_measured("what is sent is not known".to_owned()))),
     }
+}
+
+/// Exchanges of the slow side have more segments sent again, by whichever end is told, and those that it can have hit take so much longer.
+/// `None`: they take no longer than the others.
+fn of_exchanges(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, again: &str) -> Result<Option<Standing>, Standing> {
+    let share = Path::of(reference.slow)
+        .sent_again_per_op()
+        .and_then(|hit| share_of_lost(reference, hit, MOST_PER_LOSS_NS))
+        .filter(|&share| share >= Flip::NOTEWORTHY);
+    let Some(share) = share else { return Ok(None) };
+    // What is under way at once no sender sends too fast.
+    let alike = match sends.fits_one_flight() {
+        true => None,
+        false => with_one_congestion_control(gap, reference, again)?,
+    };
+    let text = format!("{again}, and exchanges that this can have hit make {} of the gap", percent(share));
+    let told = told(gap, &text, alike.into_iter().collect());
+    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)))
 }
 
 /// `3 % of the segments to B were sent again, none of those to A`.
@@ -232,14 +254,25 @@ fn at_random(
 fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Evidence>) -> Result<Standing, Standing> {
     /// From here on it may be waiting for a time-out, whose least is 200 ms on Linux.
     const TIMEOUT_NS: u64 = 150_000_000;
-    let beyond_usual_ns = |seen: &TargetObservation| {
-        Some((seen.service_mean_ns? - seen.service_profile.quantile_ns(0.5)? as f64).max(0.0))
+    /// The mean over all ops and the gap's own measure, that of the typical pair of slots, are two. Where the means are further apart than
+    /// this many times the gap, slots typically have none of the ops that make them so.
+    const AS_WIDE: f64 = 1.5;
+    let times = |seen: &TargetObservation| {
+        let mean_ns = seen.service_mean_ns.filter(|&ns| ns > 0.0)?;
+        let usual_ns = seen.service_profile.quantile_ns(0.5)? as f64;
+        Some((mean_ns, (mean_ns - usual_ns).max(0.0)))
     };
-    let (Some(slow_ns), Some(fast_ns)) = (beyond_usual_ns(reference.slow), beyond_usual_ns(reference.fast)) else {
+    let (Some((slow_ns, beyond_slow_ns)), Some((fast_ns, beyond_fast_ns))) =
+        (times(reference.slow), times(reference.fast))
+    else {
         return Err(Standing::Undecided(gap.not_measured("how times are spread is not known".to_owned())));
     };
     let longest_ns = reference.slow.service_profile.quantile_ns(1.0).unwrap_or(0);
-    let Some(share) = share_of_log(reference, slow_ns - fast_ns) else {
+    // Means are held against means: where a few ops take a thousand times as long, the gap's measure is far from both.
+    let part = ((beyond_slow_ns - beyond_fast_ns) / (slow_ns - fast_ns)).clamp(0.0, 1.0);
+    let saved_ns = reference.slow_ns().zip(reference.fast_ns()).map(|(slow_ns, fast_ns)| part * (slow_ns - fast_ns));
+    let share = saved_ns.filter(|saved_ns| saved_ns.is_finite()).and_then(|saved_ns| share_of_log(reference, saved_ns));
+    let Some(share) = share.filter(|_| slow_ns <= AS_WIDE * reference.ratio * fast_ns) else {
         return Err(Standing::Undecided(gap.not_measured("what waiting makes of the gap is not known".to_owned())));
     };
     let text =
@@ -247,7 +280,10 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Eviden
     if share < Flip::NOTEWORTHY {
         let text =
             format!("{what} of {} that take far longer than usual make {} of the gap", gap.slow_name(), percent(share));
-        return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        let evidence = gap.evidence(reference, text);
+        // Where most exchanges lose something the usual ones do, and of what the other end sends again nothing is told here.
+        let may_be_lost = longest_ns >= TIMEOUT_NS || !facts.is_empty();
+        return Err(if may_be_lost { Standing::Undecided(evidence) } else { Standing::RuledOut(evidence) });
     }
     if longest_ns < TIMEOUT_NS {
         // A last segment that is sent again by a probe (RFC 8985) waits for some round trips only.
@@ -256,8 +292,9 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Eviden
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
     if facts.is_empty() {
-        // Of connections TCP tells nothing when they are closed: a queue that is too short looks the same.
-        let text = format!("{text}; whether packets were sent again is not known");
+        // Of connections TCP tells nothing when they are closed, and of exchanges nothing of the other end: a queue that is too short, or a
+        // server that stands still, looks the same.
+        let text = format!("{text}; that packets were sent again is not known");
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
     Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, &text, facts)))

@@ -53,7 +53,21 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         Some(Sends::Datagrams) => return Err(ruled_out(", for which no datagram waits")),
         None => return Err(open(", and what is sent is not known")),
         Some(sends) if sends.fits_one_flight() => (share_of_log(reference, extra_ns), None),
-        Some(Sends::Blocks { .. } | Sends::Exchange { .. }) => {
+        Some(Sends::Exchange { .. }) => {
+            // It waits for one round trip at least.
+            let share = share_of_log(reference, extra_ns);
+            if share.is_some_and(|share| share < Flip::NOTEWORTHY) && extra_ns > 0.0 {
+                return Err(open(": how many of them an exchange waits for is not known"));
+            }
+            if queues(of_slow) == Some(true) {
+                return Err(open(", but packets queue on the way, as before a narrow link"));
+            }
+            if loses_more(of_slow, of_fast) != Some(false) {
+                return Err(open(", but segments are lost, or that is not known"));
+            }
+            (share, None)
+        }
+        Some(Sends::Blocks { .. }) => {
             if slow_ns < (CLEARLY_LONGER * fast_ns).max(fast_ns + CLEARLY_LONGER_NS) {
                 return Err(ruled_out(": equally long"));
             }

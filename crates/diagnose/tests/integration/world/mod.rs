@@ -4,13 +4,14 @@ pub mod lens;
 pub mod machine;
 pub mod network;
 
-use crate::disks::{Below, Disks};
+use crate::disks::{Below, Disks, Ground};
+use crate::paths::Paths;
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::web::settings::H2_WINDOW;
 use duel_model::{
     AddressRange, Arrival, Body, Bound, Call, ComparePlan, ConnectionClasses, Doubt, DoubtId, Explanation, Facts,
-    Finding, HostDemand, HttpPlan, LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade,
+    Finding, HostDemand, HttpPlan, Layer, LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade,
     PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls,
     TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan, web,
 };
@@ -331,6 +332,8 @@ pub struct World {
     pub gives_up: bool,
     /// What lies below the servers, where files of theirs can be read.
     pub below: Option<Disks>,
+    /// The paths to them, where another program answers on their machines.
+    pub paths: Option<Paths>,
 }
 
 /// Two servers under a plan of ours.
@@ -384,6 +387,7 @@ pub fn world(servers: &[Server]) -> World {
         short_slots: false,
         gives_up: false,
         below: None,
+        paths: None,
     }
 }
 
@@ -844,17 +848,22 @@ impl World {
         let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
         let hosts: Vec<Option<Facts>> = self.servers.iter().map(machine::facts).collect();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
-        let mut below: Option<Below> = None;
+        let mut below: Vec<Below<'_>> = Vec::new();
+        let net_servers: Vec<String> = match &self.paths {
+            Some(_) => self.plan.targets.iter().map(|target| format!("tcp://{}.example", target.name)).collect(),
+            None => Vec::new(),
+        };
         let mut budget_left_ns = self.budget_ns;
         loop {
-            let case_below = below.as_ref().map(|below| below.case(budget_left_ns));
+            let layers: Vec<_> = below.iter().map(|below| below.case(budget_left_ns)).collect();
             let case = Case {
                 hosts: &hosts,
                 twins: &self.twins,
                 sources: self.sources.as_deref().map_err(String::as_str),
                 round_ops: self.round_ops,
                 outcomes: &outcomes,
-                below: case_below.as_ref(),
+                net_servers: &net_servers,
+                below: &layers,
                 budget_left_ns,
                 ..Case::of(&self.plan, &verdict, &first_contact, &comparison)
             };
@@ -883,9 +892,14 @@ impl World {
                     let mut dice = Dice(
                         self.seed ^ probe.id.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257) + u64::from(byte)),
                     );
-                    let outcome = match &self.below {
-                        Some(disks) if probe.below.is_some() => Below::answer(&mut below, disks, probe, &mut dice),
-                        _ => self.answer(probe, &mut dice),
+                    let ground: Option<&dyn Ground> = match probe.below {
+                        Some(Layer::Files) => self.below.as_ref().map(|disks| disks as _),
+                        Some(Layer::Path) => self.paths.as_ref().map(|paths| paths as _),
+                        None => None,
+                    };
+                    let outcome = match ground {
+                        Some(ground) => Below::answer(&mut below, ground, probe, &mut dice),
+                        None => self.answer(probe, &mut dice),
                     };
                     outcomes.push(outcome);
                 }
@@ -929,6 +943,7 @@ impl World {
         self.peers.reverse();
         self.lenses.reverse();
         self.below.iter_mut().for_each(Disks::swap);
+        self.paths.iter_mut().for_each(Paths::swap);
         self.later = self.later.map(|later| Box::new(later.swapped()));
         self.elsewhere = self.elsewhere.into_iter().map(|(id, world)| (id, world.swapped())).collect();
         let reached: Vec<_> =

@@ -1,0 +1,118 @@
+//! `net.slow-path`: whoever exchanges as many bytes on the path to the slow side waits longer.
+//!
+//! The user has started `duel net serve` on the targets' machines. Duel asks it for as many bytes as the servers' own answers have at
+//! least, time after time, as many at a time as ops are in flight where the gap is held. What an exchange takes longer
+//! on the slow side is time that an op takes longer there: the path is the same. That is the least that the path is worth: larger requests,
+//! connecting and TLS go over it as well.
+//!
+//! What looks like it is a machine that has no time for either program, as beside busy neighbours. So by itself it is possible at most. TCP
+//! tells what makes a path slow (how long its round trips are, what was sent again, what held a stream back), and the causes of paths are
+//! held against the gap between the two paths: where one of them is likely, this is.
+
+use super::{BUSY, KINDS};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::causes::likes::{self, Against};
+use crate::evidence::below::{nested, told_below};
+use crate::evidence::worth::share_of_log;
+use crate::gap::{Flip, Gap, percent};
+use duel_model::{Confidence, Layer, PEER, format_bytes, format_duration_ns, sanitize_line};
+use std::net::SocketAddr;
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "net.slow-path",
+    description: "the path to the server's machine is slower for another program as well",
+    signature: "`duel net serve` answers on both machines (`--net-server`): exchanges of as many bytes with it, as many at a time, take \
+                longer on the slow side, which is worth the gap; what makes that path slow is found there",
+    at_most: "likely; possible where nothing tells what makes the path slow",
+    needs_machine: false,
+};
+
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
+
+/// An op cannot be shorter than the exchange that is a part of it, but for what both scatter.
+const MOST_OF_OP: f64 = 1.1;
+
+fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let op = gap.case.plan.schema().op.one;
+    // What is known without the probe spares it.
+    let stands = likes::held_against(gap, &ENTRY).find_map(|like| match like {
+        Err(Against::Stands(id)) => Some(id),
+        Err(Against::Asks(_)) | Ok(_) => None,
+    });
+    if let Some(id) = stands {
+        return Err(Standing::Undecided(gap.not_measured(format!("{id} fits, which would show there as well"))));
+    }
+    let below = nested(gap, Layer::Path)?;
+    let told = |text: String| told_below(&below, Layer::Path, text);
+    let open = |text: String| Standing::Undecided(told(text));
+    let view = gap.known_reference().ok_or_else(|| open("the gap has no reference".to_owned()))?;
+    ensure_same_machines(gap, &below).map_err(open)?;
+    let at_a_time = below.case.plan.ops_at_a_time();
+    if view.connections() != Some(at_a_time) {
+        return Err(open(format!("exchanges were made {at_a_time} at a time, and this gap is not held so")));
+    }
+    let paths = &below.comparison;
+    let (Some(slow_ns), Some(fast_ns)) = (paths.slow_ns(), paths.fast_ns()) else {
+        return Err(open("how long exchanges take is not known".to_owned()));
+    };
+    let bytes = paths.slow.bytes_in_per_op.unwrap_or(0.0);
+    let takes = format!(
+        "an exchange of {} with `duel net serve` takes {} on the path to {slow}, and {} on that to {fast}, {}",
+        format_bytes(bytes),
+        format_duration_ns(slow_ns),
+        format_duration_ns(fast_ns),
+        paths.over(below.case.plan)
+    );
+    let (Some(whole_ns), Some(whole_fast_ns)) = (view.slow_ns(), view.fast_ns()) else {
+        return Err(open(format!("{takes}; how long the {op} takes is not known")));
+    };
+    // By what it takes at least: losses scatter widely.
+    let least_ns = fast_ns * paths.log.low().exp();
+    if least_ns > MOST_OF_OP * whole_ns || fast_ns > MOST_OF_OP * whole_fast_ns {
+        let wholes = [whole_ns, whole_fast_ns].map(format_duration_ns);
+        return Err(open(format!("{takes}; the {op} takes {} and {}: it is done otherwise", wholes[0], wholes[1])));
+    }
+    if at_a_time > 1 && slow_ns < BUSY * whole_ns {
+        let text = format!("{takes}, and the {op} takes {}: the path is not what all wait for", format_duration_ns(whole_ns));
+        return Err(open(text));
+    }
+    let share = share_of_log(view, slow_ns - fast_ns).unwrap_or(0.0);
+    if share < Flip::NOTEWORTHY {
+        return Err(open(format!("{takes}: {} of the gap", percent(share))));
+    }
+    for like in likes::held_against(gap, &ENTRY) {
+        like.map_err(|against| against.settles(|id| open(format!("{takes}; {id} fits, which shows there as well"))))?;
+    }
+    let summary = format!(
+        "The path to {slow} is slower for another program as well: {takes}. That is {} of the gap.",
+        percent(share)
+    );
+    let remedy = format!(
+        "Compare both paths alone, as in the line above, and with `--why`. Look at the path to {slow} (`mtr -n`, `tracepath`, `ip route get`), at \
+         what forwards, filters or shapes on it, and whether that machine has time for its network (`mpstat -P ALL 1`, softirq)."
+    );
+    let facts = vec![told(format!("exchanges with `duel net serve`: {}", below.tell(paths))), told(takes)];
+    let told = Told { summary, remedy, facts, further: Vec::new() };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Possible, told).with(|fit| fit.below = Some(Layer::Path)))
+}
+
+/// The other program answers at the addresses that the targets answer at: else exchanges may have gone another way.
+fn ensure_same_machines(gap: &Gap<'_>, below: &Gap<'_>) -> Result<(), String> {
+    for side in [gap.slow, gap.fast] {
+        let name = gap.name(side);
+        let [of_target, of_program] = [gap, below].map(|gap| gap.text(side, PEER));
+        let address = |peer: Option<&str>| peer.and_then(|peer| peer.parse::<SocketAddr>().ok()).map(|at| at.ip());
+        match (address(of_target), address(of_program)) {
+            (Some(target), Some(program)) if target == program => {}
+            (Some(target), Some(program)) => {
+                return Err(format!("{name} is reached at {target}, and its `duel net serve` at {program}: that may be another path"));
+            }
+            _ => {
+                let told = of_target.map_or_else(|| "an address that is not known".to_owned(), sanitize_line);
+                return Err(format!("{name} is reached at {told}: whether its `duel net serve` is on the same path is not known"));
+            }
+        }
+    }
+    Ok(())
+}

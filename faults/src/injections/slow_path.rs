@@ -1,0 +1,39 @@
+//! `net.slow-path`: a path of which the servers' own connections tell too little, since nobody reads their machines.
+
+use super::*;
+use crate::twin::{Loss, Packets, Way};
+
+/// What makes the path slow may be told by the servers' own connections, which is as right.
+const INJECTION: Injection = Injection::new("net.slow-path", verify).or(&["net.loss", "net.rate-cap", "net.path-delay"]);
+
+pub(super) fn cases() -> Vec<Case> {
+    let remote = |server, bytes| Setup::of(server).bytes(bytes).connections(8).remote();
+    vec![
+        INJECTION.case(&remote(Server::Nginx, 20_000), "loses-3percent-out", |twin| lose_to_client(twin, 30)),
+        INJECTION.case(&remote(Server::Lighttpd, 60_000), "loses-2percent-out", |twin| lose_to_client(twin, 20)),
+        INJECTION.case(&remote(Server::Java, 100_000), "loses-4percent-out", |twin| lose_to_client(twin, 40)),
+        INJECTION.case(&remote(Server::Apache, 50_000).https(), "loses-3percent-out", |twin| lose_to_client(twin, 30)),
+        INJECTION.case(
+            &remote(Server::Node, 40_000).with("rtt3ms", |twin| twin.network.path = Path::round_trip_us(3_000)),
+            "loses-2percent-on-the-way",
+            |twin| {
+                if let Path::Relay { to_client, .. } = &mut twin.network.path {
+                    to_client.loss_ppm = 20_000;
+                }
+            },
+        ),
+        INJECTION.case(&remote(Server::Nginx, 300_000).https(), "tbf-150Mbps", |twin| {
+            twin.network.shaper_bit_per_s = Some(150_000_000);
+        }),
+    ]
+}
+
+fn lose_to_client(twin: &mut Twin, per_mille: u32) {
+    twin.network.losses.push(Loss { way: Way::ToClient, packets: Packets::Tcp, per_mille });
+}
+
+/// Requests take longer.
+fn verify(arena: &Arena) -> anyhow::Result<Bite> {
+    let load = ToolLoad { seconds: 3, ..ToolLoad::over(8) };
+    Ok(Bite::ratio("ms per request over 8 connections", ms_per_request(arena, &load)?, 1.2))
+}
