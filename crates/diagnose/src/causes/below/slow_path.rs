@@ -74,7 +74,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(open(format!("{takes}; the {op} takes {} and {}: it is done otherwise", wholes[0], wholes[1])));
     }
     if at_a_time > 1 && slow_ns < BUSY * whole_ns {
-        let text = format!("{takes}, and the {op} takes {}: the path is not what all wait for", format_duration_ns(whole_ns));
+        let text =
+            format!("{takes}, and the {op} takes {}: the path is not what all wait for", format_duration_ns(whole_ns));
         return Err(open(text));
     }
     let share = share_of_log(view, slow_ns - fast_ns).unwrap_or(0.0);
@@ -106,11 +107,15 @@ fn ensure_same_machines(gap: &Gap<'_>, below: &Gap<'_>) -> Result<(), String> {
         match (address(of_target), address(of_program)) {
             (Some(target), Some(program)) if target == program => {}
             (Some(target), Some(program)) => {
-                return Err(format!("{name} is reached at {target}, and its `duel net serve` at {program}: that may be another path"));
+                return Err(format!(
+                    "{name} is reached at {target}, and its `duel net serve` at {program}: that may be another path"
+                ));
             }
             _ => {
                 let told = of_target.map_or_else(|| "an address that is not known".to_owned(), sanitize_line);
-                return Err(format!("{name} is reached at {told}: whether its `duel net serve` is on the same path is not known"));
+                return Err(format!(
+                    "{name} is reached at {told}: whether its `duel net serve` is on the same path is not known"
+                ));
             }
         }
     }
