@@ -473,8 +473,8 @@ END
         ip -n far link set w1 up gso_max_segs 1; ip -n cli link set w0 up
         ip netns exec far \"$DUEL\" net serve --listen 10.9.1.1:3835 > far.txt &
         for i in $(seq 200); do grep -q Listening far.txt && break; sleep 0.05; done
-        ip netns exec far nft -f - <<'END'
-table ip t { chain c { type filter hook output priority 0; ip length > 500 numgen random mod 100 < 3 drop; }; }
+        ip netns exec cli nft -f - <<'END'
+table ip t { chain c { type filter hook input priority 0; ip saddr 10.9.1.1 ip length > 500 numgen random mod 100 < 3 drop; }; }
 END\n"
         .to_owned()
         + &serve("srv", "10.9.0.1")
