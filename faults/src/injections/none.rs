@@ -18,6 +18,7 @@ pub(super) fn cases() -> Vec<Case> {
         bad_backend::balanced(Setup::of(Server::Nginx), Balanced::Connections, 3),
         bad_backend::balanced(Setup::of(Server::Apache).https().bytes(20_000), Balanced::Connections, 2),
         bad_backend::balanced(Setup::of(Server::Nginx), Balanced::Requests, 4),
+        Setup::of(Server::Nginx).bytes(20_000).connections(8).remote(),
         Setup::of(Server::Nginx).bytes(100_000).with("rtt20ms", |twin| twin.network.path = Path::round_trip_us(20_000)),
     ]
     .iter()

@@ -4,16 +4,17 @@ use super::*;
 use crate::twin::{Loss, Packets, Way};
 
 /// What makes the path slow may be told by the servers' own connections, which is as right.
-const INJECTION: Injection = Injection::new("net.slow-path", verify).or(&["net.loss", "net.rate-cap", "net.path-delay"]);
+const LOSSES: Injection = Injection::new("net.slow-path", verify).or(&["net.loss"]);
+const CAP: Injection = Injection::new("net.slow-path", verify).or(&["net.rate-cap"]);
 
 pub(super) fn cases() -> Vec<Case> {
     let remote = |server, bytes| Setup::of(server).bytes(bytes).connections(8).remote();
     vec![
-        INJECTION.case(&remote(Server::Nginx, 20_000), "loses-3percent-out", |twin| lose_to_client(twin, 30)),
-        INJECTION.case(&remote(Server::Lighttpd, 60_000), "loses-2percent-out", |twin| lose_to_client(twin, 20)),
-        INJECTION.case(&remote(Server::Java, 100_000), "loses-4percent-out", |twin| lose_to_client(twin, 40)),
-        INJECTION.case(&remote(Server::Apache, 50_000).https(), "loses-3percent-out", |twin| lose_to_client(twin, 30)),
-        INJECTION.case(
+        LOSSES.case(&remote(Server::Nginx, 20_000), "loses-3percent-out", |twin| lose_to_client(twin, 30)),
+        LOSSES.case(&remote(Server::Lighttpd, 60_000), "loses-2percent-out", |twin| lose_to_client(twin, 20)),
+        LOSSES.case(&remote(Server::Java, 100_000), "loses-4percent-out", |twin| lose_to_client(twin, 40)),
+        LOSSES.case(&remote(Server::Apache, 50_000).https(), "loses-3percent-out", |twin| lose_to_client(twin, 30)),
+        LOSSES.case(
             &remote(Server::Node, 40_000).with("rtt3ms", |twin| twin.network.path = Path::round_trip_us(3_000)),
             "loses-2percent-on-the-way",
             |twin| {
@@ -22,9 +23,11 @@ pub(super) fn cases() -> Vec<Case> {
                 }
             },
         ),
-        INJECTION.case(&remote(Server::Nginx, 300_000).https(), "tbf-150Mbps", |twin| {
+        CAP.case(&remote(Server::Nginx, 300_000).https(), "tbf-150Mbps", |twin| {
             twin.network.shaper_bit_per_s = Some(150_000_000);
         }),
+        // What is none of the path.
+        compression::INJECTION.case(&remote(Server::Nginx, 100_000), "level6", |twin| compression::compressing(twin, 6)),
     ]
 }
 
