@@ -2,6 +2,7 @@
 //! buffer that is read into, and the books.
 
 use super::broken::status_failure;
+use super::gathering::Gathering;
 use super::inflate::ration;
 use super::link::{Link, READS_IN_A_ROW, SCRATCH_BYTES};
 use super::op::Op;
@@ -34,6 +35,7 @@ pub(super) struct Desk {
     unreported_lookup_ns: Option<Nanos>,
     /// What is read now could not be read at this time.
     pub(super) ready_after_ns: Nanos,
+    pub(super) gathering: Gathering,
     /// Number of the next connection, by which its addresses are chosen.
     turn: usize,
 }
@@ -57,6 +59,7 @@ impl Desk {
             wants_details: true,
             unreported_lookup_ns: shared.take_lookup_ns(),
             ready_after_ns: 0,
+            gathering: Gathering::default(),
             turn: shared.next_turn.fetch_add(connections, Ordering::Relaxed),
         }
     }

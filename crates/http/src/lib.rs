@@ -10,6 +10,7 @@ mod desk;
 mod factory;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod gathering;
 mod h2;
 mod http1;
 mod inflate;
