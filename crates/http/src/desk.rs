@@ -2,7 +2,6 @@
 //! buffer that is read into, and the books.
 
 use super::broken::status_failure;
-use super::gathering::Gathering;
 use super::inflate::ration;
 use super::link::{Link, READS_IN_A_ROW, SCRATCH_BYTES};
 use super::op::Op;
@@ -35,7 +34,6 @@ pub(super) struct Desk {
     unreported_lookup_ns: Option<Nanos>,
     /// What is read now could not be read at this time.
     pub(super) ready_after_ns: Nanos,
-    pub(super) gathering: Gathering,
     /// Number of the next connection, by which its addresses are chosen.
     turn: usize,
 }
@@ -59,7 +57,6 @@ impl Desk {
             wants_details: true,
             unreported_lookup_ns: shared.take_lookup_ns(),
             ready_after_ns: 0,
-            gathering: Gathering::default(),
             turn: shared.next_turn.fetch_add(connections, Ordering::Relaxed),
         }
     }

@@ -10,7 +10,6 @@ mod desk;
 mod factory;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
-mod gathering;
 mod h2;
 mod http1;
 mod inflate;

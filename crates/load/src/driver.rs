@@ -331,9 +331,7 @@ impl<W: Workload> Worker<W> {
     /// One turn of the event loop: wait, then handle what became ready.
     #[inline]
     fn turn(&mut self, pace: &mut Pace, now: Nanos, patience: Patience) -> io::Result<()> {
-        let gathers_ns = self.workload.gathers_ns();
         self.workload.turn_begins();
-        let now = self.waiter.gather(gathers_ns.min(patience.total_ns())).unwrap_or(now);
         let asked_before_ns = std::mem::replace(&mut self.asked_ns, now);
         let count = self.waiter.wait(&mut self.poller, patience, pace.busy > 0)?;
         if count == 0 {

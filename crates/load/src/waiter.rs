@@ -202,21 +202,6 @@ impl Waiter {
         Patience { asleep_ns: left_ns.saturating_sub(lead_ns), awake_ns: left_ns.min(lead_ns) }
     }
 
-    /// Stays awake for so long without asking, where it may poll, and answers when that was over.
-    #[inline]
-    pub(crate) fn gather(&mut self, gathers_ns: Nanos) -> Option<Nanos> {
-        if !self.may_poll || gathers_ns == 0 {
-            return None;
-        }
-        let mut now = monotonic_ns();
-        let until_ns = now.saturating_add(gathers_ns);
-        while now < until_ns {
-            std::hint::spin_loop();
-            now = self.awake_since(now);
-        }
-        Some(now)
-    }
-
     /// Waits until something is ready or the patience is over; answers how many events there are. The worker stays awake
     /// first where it may and ops are in flight.
     #[inline]

@@ -58,13 +58,6 @@ pub trait Workload {
     #[inline]
     fn turn_begins(&mut self) {}
 
-    /// For how long a worker that polls had better not ask what is ready, by what it has heard since the last time: more of the same comes
-    /// meanwhile, and is taken at once. Asked before each turn.
-    #[inline]
-    fn gathers_ns(&mut self) -> Nanos {
-        0
-    }
-
     /// When [`further`] is to be asked again even if nothing becomes ready: an op pauses within the workload. `None`: no op does.
     ///
     /// [`further`]: Workload::further

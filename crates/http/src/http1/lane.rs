@@ -85,7 +85,6 @@ impl Workload for Http {
     #[inline]
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
         self.desk.ready_after_ns = io.ready_after_ns();
-        self.desk.gathering.hears();
         let connection = &mut self.connections[lane];
         if connection.link.socket.is_none() {
             return Progress::Pending;
@@ -103,10 +102,6 @@ impl Workload for Http {
             Stage::Reaching => self.approach(lane, event, io),
         };
         self.settle(lane, result, io)
-    }
-
-    fn gathers_ns(&mut self) -> Nanos {
-        self.desk.gathering.gathers_ns()
     }
 
     fn turn_begins(&mut self) {
@@ -404,8 +399,6 @@ impl Http {
                 return Ok(Step::Complete(heard));
             }
             if count < room {
-                let connection = &self.connections[lane];
-                self.desk.gathering.has_drained(connection.link.tls.is_some(), connection.reader.left_bytes());
                 return Ok(Step::Wait);
             }
         }

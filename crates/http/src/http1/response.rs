@@ -263,12 +263,6 @@ impl ResponseReader {
         self.body_bytes
     }
 
-    /// Bytes of the body that are to come, as its head has announced; 0: none, or it did not.
-    #[inline]
-    pub(crate) fn left_bytes(&self) -> u64 {
-        if let State::Length { left } = self.state { left } else { 0 }
-    }
-
     /// Takes the next bytes of the connection.
     #[inline]
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {

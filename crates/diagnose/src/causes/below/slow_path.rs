@@ -54,7 +54,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let paths = &below.comparison;
     let ([Some(slow_ns), Some(fast_ns)], [Some(whole_slow_ns), Some(whole_fast_ns)]) = (each_ns(paths), each_ns(view))
     else {
-        return Err(open(format!("how long exchanges and {op}s take is not known")));
+        return Err(open(format!("how long exchanges and {}s take is not known", op)));
     };
     let bytes = paths.slow.bytes_in_per_op.unwrap_or(0.0);
     let takes = format!(
