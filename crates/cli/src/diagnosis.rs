@@ -27,8 +27,8 @@ pub(crate) struct DiagnosisFlags {
     /// once more. By root or the server's own user
     #[arg(long, value_name = "SIZE")]
     pub(crate) may_copy_database: Option<String>,
-    /// Where `duel net serve` answers on a target's machine (repeatable; one for each target). Where the path to a web server or a database
-    /// may be what is slow, it is measured alone: exchanges of as many bytes, as many at a time, with that program in place of the server
+    /// Where `duel net serve` answers on a target's machine (repeatable; one for each target). The path to a web server is then measured
+    /// alone: exchanges of as many bytes, as many at a time, with that program in place of the server
     #[arg(long, value_name = "NAME=tcp://HOST:PORT")]
     pub(crate) net_server: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl DiagnosisFlags {
         if !net_servers.is_empty() && !duel_lab::kinds::measures_paths(plan.schema()) {
             let targets = plan.schema().targets.to_lowercase();
             return Err(Usage(format!(
-                "--net-server has no meaning for {targets}: it measures the paths to web servers and databases"
+                "--net-server has no meaning for {targets}: it measures the paths to web servers"
             )));
         }
         let names_suspects = self.name_suspects;

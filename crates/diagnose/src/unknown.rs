@@ -125,7 +125,9 @@ fn path_alone(gap: &Gap<'_>) -> String {
         Some(format!("--net-server {}", shell_word(&format!("{}=tcp://{}", gap.name(side), sanitize_line(&host)))))
     };
     let options: Option<Vec<String>> = (0..targets.len()).map(option).collect();
-    match options.filter(|_| gap.case.net_servers.is_empty() && machine(gap.slow) != machine(gap.fast)) {
+    match options.filter(|_| {
+        gap.case.http().is_some() && gap.case.net_servers.is_empty() && machine(gap.slow) != machine(gap.fast)
+    }) {
         Some(options) => format!(
             " To measure the paths without the servers, start `duel net serve` on these machines and add `{}`.",
             options.join(" ")

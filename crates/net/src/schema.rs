@@ -173,7 +173,7 @@ pub const AHEAD: Param = Param {
     name: "ahead",
     value_name: "ON|OFF",
     help: "Blocks of bulk and bulk-reverse follow one another without a pause. off: each is acknowledged, or asked for, before the next one \
-           of its stream, as answers of a server are",
+           of its stream, as answers of a server are; a list makes a factor",
     sort: Sort::Switch,
     default: "on",
 };

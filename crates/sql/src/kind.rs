@@ -27,8 +27,7 @@ use crate::work::Work;
 use crate::workload;
 use duel_load::{Copying, Opens, PlainKind, Prepared, PrivateCopy, Session, SessionError, WorkloadError};
 use duel_model::{
-    CopyPlan, Facts, KindPlan, Nanos, PEER, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name,
-    sanitize_line,
+    CopyPlan, Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -188,9 +187,6 @@ impl PlainKind for Sql {
         let seed = Arc::new(AtomicU64::new(plan.compare.seed.wrapping_mul(1 << 20)));
         let opens: Arc<dyn Opens> = match opened {
             Opened::Server { server, end } => {
-                if let End::Tcp(at) = &end {
-                    facts.note(PEER, Some(at.to_string()));
-                }
                 let beside: Arc<AtomicU64> = Arc::default();
                 let machine = Machine::of(&mut database, &end);
                 facts.note("sql.device", machine.as_ref().and_then(Machine::device));

@@ -2,6 +2,7 @@
 //! the flow grows with the number of streams.
 
 use crate::cause::Standing;
+use crate::evidence::device::setting;
 use crate::gap::{Gap, Look, View};
 use crate::path::Path;
 use crate::probes::{ALONE, Kind, STREAMS};
@@ -43,7 +44,10 @@ pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
     let bytes = |name: &str| value(name)?.parse::<u64>().ok();
     Some(match value("op")? {
         // Blocks that are waited for one by one are what answers are.
-        "bulk" | "bulk-reverse" if value("ahead") == Some("off") => Sends::Exchange { bytes: bytes("block")? },
+        "bulk" | "bulk-reverse" if value("ahead") == Some("off") => {
+            // Zero is the usual one, 128 KiB.
+            Sends::Exchange { bytes: bytes("block").map(|bytes| if bytes == 0 { 128 << 10 } else { bytes })? }
+        }
         "bulk" => Sends::Blocks { from_us: true },
         "bulk-reverse" => Sends::Blocks { from_us: false },
         "rr" => Sends::Exchange { bytes: bytes("block")?.max(1) + bytes("response")? },
@@ -55,8 +59,8 @@ pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
 
 /// The fact that tells the congestion control of who sends blocks: of us, or of the server.
 pub(crate) fn congestion_of_sender(gap: &Gap<'_>) -> &'static str {
-    match sends(gap) {
-        Some(Sends::Blocks { from_us: true }) => "tcp.congestion",
+    match setting(gap, "op") {
+        Some("bulk") => "tcp.congestion",
         _ => "tcp.peer_congestion",
     }
 }

@@ -4,9 +4,9 @@ use crate::disks::Ground;
 use crate::world::{self, Dice};
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
-    Bound, Call, ComparePlan, Confidence, Explanation, Facts, Finding, Id, KindPlan, LoadPlan, LoopKind, Metric,
-    PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Streamed, Target, TargetObservation,
-    Variation, Verdict, WorkloadPlan,
+    Bound, Call, ComparePlan, Confidence, Distribution, Explanation, Facts, Finding, Id, KindPlan, LoadPlan, LoopKind,
+    Metric, PairVerdict, Param, Plan, Probe, ProbeOutcome, Profile, SECOND_NS, Schema, Sort, Streamed, Target,
+    TargetObservation, Variation, Verdict, WorkloadPlan,
 };
 
 const fn param(name: &'static str, default: &'static str) -> Param {
@@ -110,6 +110,7 @@ impl Path {
         let set = |name: &'static str| variation.settings.get(&Id::new(name)).and_then(|text| text.parse::<f64>().ok());
         let streams = f64::from(variation.connections.unwrap_or(streams));
         let mut facts = Facts::default();
+        let mut times = Distribution::default();
         // A datagram that does not come is an op that failed.
         let mut failed = 0;
         let (rate, bytes, counted): (f64, f64, Vec<(&str, f64)>) = match op {
@@ -125,7 +126,17 @@ impl Path {
                 let counted = [("datagrams_sent", 3.0 * sent), ("datagrams_lost", lost), ("datagrams_dropped", 0.0)];
                 (came, 1400.0, counted.to_vec())
             }
-            "rr" => (streams / (self.trip_s + 10.0 * self.packet_s), 1.0, Vec::new()),
+            "rr" => {
+                let usual_s = self.trip_s + 10.0 * self.packet_s;
+                let lost = |number: u64| number < (1000.0 * self.lost) as u64;
+                let took = |number: u64| ((usual_s + if lost(number) { 0.206 } else { 0.0 }) * 1e9) as u64;
+                times = Distribution::from_values((0..1000).map(took));
+                // The typical pair of slots has a few more of those that wait than all slots have.
+                let mean_s = usual_s + if self.lost > 0.0 { 1.4 * self.lost * 0.206 } else { 0.0 };
+                let rate = streams / mean_s;
+                let sent = [("segments", 3.0 * rate * (1.0 + self.lost)), ("retransmits", 3.0 * rate * self.lost)];
+                (rate, 1.0, sent.to_vec())
+            }
             _ => {
                 let segment = set("mss").map_or(self.segment, |mss| (mss - 12.0).min(self.segment));
                 let congestion = variation.settings.get(&Id::new("congestion")).map_or(self.congestion, |name| name);
@@ -171,6 +182,8 @@ impl Path {
             failed,
             rate_per_s: Some(rate),
             bytes_in_per_op: Some(bytes),
+            service_mean_ns: times.mean_ns(),
+            service_profile: Profile::of(&times),
             reused_share: Some(1.0),
             // Once for each stream, before its first op.
             phase_mean_ns: [(phase::CONNECT.id(), streams * 1e9 * self.trip_s / (3.0 * rate))].into(),
@@ -341,6 +354,20 @@ fn each_cause_is_named_over_one_stream_and_over_several() {
         assert_eq!(first("udp", streams, &CLEAN, &queues), "net.rate-cap", "{streams}");
         let reads_late = Path { waits_there: true, ..queues };
         assert_eq!(found("udp", streams, &CLEAN, &reads_late), ["unknown"], "{streams}");
+    }
+}
+
+/// One exchange in forty waits for a time-out and takes a thousand times as long as the others, so that the mean over all of them and the
+/// typical pair of slots are two.
+#[test]
+fn exchanges_that_wait_for_time_outs_are_found_by_what_is_sent_again() {
+    for streams in [1, 13] {
+        let lossy = Path { lost: 0.025, trip_s: 4e-5, packet_s: 1e-6, ..CLEAN };
+        let near = Path { lost: 0.0, ..lossy.clone() };
+        let findings = findings([1.3, 1.3], "rr", streams, &near, &lossy);
+        let found = &findings[0];
+        assert_eq!((&*found.cause, found.confidence), ("net.loss", Confidence::Likely), "{streams}: {findings:#?}");
+        assert!(found.explains.is_some_and(|share| share > 0.8), "{found:#?}");
     }
 }
 

@@ -5,7 +5,5 @@ causes! {
     slow_path,
 }
 
-/// The work that these causes are for: that of servers.
-const KINDS: &[&str] = &["http", "sql"];
 /// Under load the layer below is what all ops wait for only if what they have done there is nearly all of their time.
 const BUSY: f64 = 0.85;

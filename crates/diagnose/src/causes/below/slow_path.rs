@@ -9,7 +9,7 @@
 //! tells what makes a path slow (how long its round trips are, what was sent again, what held a stream back), and the causes of paths are
 //! held against the gap between the two paths: where one of them is likely, this is.
 
-use super::{BUSY, KINDS};
+use super::BUSY;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::causes::likes::{self, Against};
 use crate::evidence::below::{nested, told_below};
@@ -26,7 +26,8 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
+// Of databases it is not known which address they are reached at.
+pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
 /// An op cannot be shorter than the exchange that is a part of it, but for what both scatter: they are measured one after the other.
 const MOST_OF_OP: f64 = 1.5;
@@ -54,7 +55,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let paths = &below.comparison;
     let ([Some(slow_ns), Some(fast_ns)], [Some(whole_slow_ns), Some(whole_fast_ns)]) = (each_ns(paths), each_ns(view))
     else {
-        return Err(open(format!("how long exchanges and {}s take is not known", op)));
+        return Err(open(format!("how long exchanges and {op}s take is not known")));
     };
     let bytes = paths.slow.bytes_in_per_op.unwrap_or(0.0);
     let takes = format!(
@@ -73,6 +74,10 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     if at_a_time > 1 && slow_ns < BUSY * whole_slow_ns {
         let whole = format_duration_ns(whole_slow_ns);
         return Err(open(format!("{takes}, and the {op} takes {whole}: the path is not what all wait for")));
+    }
+    // The gap may be of the typical pair of slots alone.
+    if whole_slow_ns <= whole_fast_ns {
+        return Err(open(format!("{takes}; over all of the time the {op}s of {slow} take no longer")));
     }
     let left_ns = (whole_slow_ns - (slow_ns - fast_ns)).max(whole_fast_ns);
     let share = 1.0 - (left_ns / whole_fast_ns).ln() / (whole_slow_ns / whole_fast_ns).ln();

@@ -7,7 +7,7 @@
 //! less than duel), and control groups: one whose server may read less than duel may (then its files are read as fast by duel), and one
 //! that holds duel itself back. All of these are left open.
 
-use super::{BUSY, KINDS};
+use super::BUSY;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::below::{nested, told_below};
 use crate::evidence::by_hand;
@@ -30,6 +30,9 @@ const LEAST_BYTES: f64 = 1.0;
 /// The reads of an op cannot take longer than the op, but for what a throttle that saves up lets scatter. What does is read otherwise than
 /// the server reads it (in order, or fewer at a time), and measures something else.
 const MOST_OF_OP: f64 = 1.5;
+/// The work of servers.
+const KINDS: &[&str] = &["http", "sql"];
+
 pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {

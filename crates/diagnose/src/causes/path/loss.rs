@@ -88,14 +88,16 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 /// ask for that (RFC 8985), lost or not: by the share of all segments a path that loses nothing would hide what another one loses.
 fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<(String, bool)> {
     const LEAST: f64 = 10.0;
+    /// As of segments: fewer are worth little of any gap.
+    const LEAST_EACH: f64 = 1e-3;
     const CLEARLY: f64 = 4.0;
     let ((count, _), of_slow, of_fast) = (slow.sent_again()?, slow.sent_again_per_op()?, fast.sent_again_per_op()?);
     let text = format!(
-        "for each exchange with {} {of_slow:.3} segments are sent again, with {} {of_fast:.3}",
+        "for each exchange with {} {of_slow:.4} segments are sent again, with {} {of_fast:.4}",
         gap.slow_name(),
         gap.fast_name()
     );
-    Some((text, count >= LEAST && of_slow >= CLEARLY * of_fast))
+    Some((text, count >= LEAST && of_slow >= LEAST_EACH.max(CLEARLY * of_fast)))
 }
 
 /// Exchanges of the slow side have more segments sent again, by whichever end is told, and those that it can have hit take so much longer.
@@ -113,7 +115,9 @@ fn of_exchanges(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, again: &str) 
     };
     let text = format!("{again}; exchanges that this can have hit make {} of the gap", percent(share));
     let told = told(gap, &text, alike.into_iter().collect());
-    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)))
+    // What is longer than is under way at once may be policed, or wait in a short queue that overflows, and lose as much for that.
+    let confidence = if sends.fits_one_flight() { Confidence::Likely } else { Confidence::Possible };
+    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), confidence, told)))
 }
 
 /// `3 % of the segments to B were sent again, none of those to A`.
@@ -287,7 +291,7 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Eviden
     let part = ((beyond_slow_ns - beyond_fast_ns) / (slow_ns - fast_ns)).clamp(0.0, 1.0);
     let saved_ns = reference.slow_ns().zip(reference.fast_ns()).map(|(slow_ns, fast_ns)| part * (slow_ns - fast_ns));
     let share = saved_ns.filter(|saved_ns| saved_ns.is_finite()).and_then(|saved_ns| share_of_log(reference, saved_ns));
-    let Some(share) = share.filter(|_| slow_ns <= AS_WIDE * reference.ratio * fast_ns) else {
+    let Some(share) = share.filter(|_| slow_ns > fast_ns && slow_ns <= AS_WIDE * reference.ratio * fast_ns) else {
         return Err(Standing::Undecided(gap.not_measured("what waiting makes of the gap is not known".to_owned())));
     };
     let text =
