@@ -50,7 +50,7 @@ fn a_server_whose_files_lie_on_a_slower_device_is_told_so_with_what_the_device_d
     let _alone = measuring();
     // A machine that gives us hardly any time makes `unknown` the right answer, so it is asked anew.
     let mut told = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..6 {
         let place = Place::new();
         let Some(done) = with_mounts(&place, &on_a_slower_device([free_port(), free_port()])) else { return };
         let document = done.json();
@@ -68,5 +68,5 @@ fn a_server_whose_files_lie_on_a_slower_device_is_told_so_with_what_the_device_d
         }
         told.push(document["findings"].to_string());
     }
-    panic!("it was not found in any of three comparisons: {told:#?}");
+    panic!("it was not found in any comparison: {told:#?}");
 }

@@ -288,7 +288,7 @@ fn a_limit_for_each_client_address() {
         let finding = &document["findings"][0];
         finding["cause"] == "unknown" || finding["confidence"] == "possible"
     };
-    let document = (0..3).fold(ask(), |document, _| if is_open(&document) { ask() } else { document });
+    let document = (0..6).fold(ask(), |document, _| if is_open(&document) { ask() } else { document });
     assert_eq!(document["pairs"][0]["call"], "slower", "{:#}", document["pairs"]);
     let finding = first_finding(&document, "net.client-limit");
     // Eight connections have eight addresses: whether these close the gap is for the machine to say.

@@ -52,7 +52,7 @@ fn what_makes_turns_long_at_the_end_of_the_time_is_kept() {
 /// longer than a turn, and such slots are run in one go.
 fn first_in_turns(run: impl Fn() -> Run) -> Run {
     let is_in_turns = |run: &Run| measured(run).all(|slot| slot.turns.len() > 1);
-    (0..4).map(|_| run()).find(is_in_turns).expect("one of four runs is in turns")
+    (0..8).map(|_| run()).find(is_in_turns).expect("one of the runs is in turns")
 }
 
 fn measured(run: &Run) -> impl Iterator<Item = &Slot> {
