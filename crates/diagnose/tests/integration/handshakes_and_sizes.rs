@@ -257,6 +257,15 @@ fn extra_round_trip_of_a_long_chain() {
 }
 
 #[test]
+fn certificates_are_no_part_of_a_response_however_dear_its_bytes_are() {
+    for cap in [2e6, 4e6] {
+        let fast = Server { cap: Some(cap), ..good() };
+        let slow = Server { chain: 56_000, delay: 20e6, ..fast.clone() };
+        assert_never(&World { body: 88e3, ..connecting(slow, fast, 1) }, "http.larger-response");
+    }
+}
+
+#[test]
 fn an_older_version_is_not_accused_where_a_round_trip_is_short() {
     for slow in [
         Server { key: ("RSA", 4096), sign: 5e6, ..good() },

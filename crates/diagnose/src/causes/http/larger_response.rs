@@ -83,6 +83,23 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 /// The extra bytes are outside of the bodies: in heads, or in what TLS adds.
 fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
+    // A handshake that resumes no session brings certificates, which are no part of a response.
+    let [chain_slow, chain_fast] =
+        [gap.slow, gap.fast].map(|side| gap.count(side, web::CHAIN_BYTES).unwrap_or(0) as f64);
+    let of_chains = (chain_slow - chain_fast)
+        * (1.0 - gap.reused_share(gap.slow).unwrap_or(0.0))
+        * (1.0 - reference.slow.resumed_share.unwrap_or(0.0));
+    if of_chains >= 0.5 * extra_bytes {
+        let certificates = [chain_slow, chain_fast].map(format_bytes);
+        let text = format!(
+            "{sizes}, but certificates come with new connections: {} of {}, {} of {}",
+            certificates[0],
+            gap.slow_name(),
+            certificates[1],
+            gap.fast_name()
+        );
+        return Err(Standing::Undecided(gap.first_contact(text)));
+    }
     let first_byte = match gap.look(RANGE_1) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),

@@ -698,7 +698,11 @@ impl World {
             service_profile,
             body_bytes_per_op: Some(shown.bytes),
             bytes_in_per_op: Some(
-                shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 },
+                shown.bytes
+                    + server.head
+                    + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 }
+                    // A handshake that resumes a session brings no certificates.
+                    + if server.tls && !shown.resumed { (1.0 - shown.reused) * server.chain as f64 } else { 0.0 },
             ),
             reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
