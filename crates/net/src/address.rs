@@ -41,6 +41,9 @@ impl Address {
         if authority.contains('/') {
             return Err(wrong("has a path, which means nothing to a network"));
         }
+        if authority.contains('@') {
+            return Err(wrong("has a user, which means nothing to a network"));
+        }
         let (host, port) = match authority.strip_prefix('[') {
             Some(rest) => {
                 let (host, behind) = rest.split_once(']').ok_or_else(|| wrong("has a bracket that is not closed"))?;
@@ -57,7 +60,7 @@ impl Address {
             None if authority.matches(':').count() > 1 => return Err(wrong("needs brackets around its IPv6 address")),
             None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
         };
-        if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control() || c == '@') {
+        if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(wrong("names no machine"));
         }
         let port = match port {
@@ -202,7 +205,8 @@ mod tests {
             ("tcp://[::1", "not closed"),
             ("tcp://[h]:1", "no IPv6 address"),
             ("tcp://h/x", "has a path"),
-            ("tcp://u@h", "names no machine"),
+            ("tcp://u@h", "has a user, which"),
+            ("tcp://u:secret@h", "'tcp://[left out]@h' has a user, which"),
             ("tcp://h?x=1", "netns=NAME"),
             ("tcp://h?netns=../x", "no name of a network namespace"),
             ("tcp://h?netns=.x", "no name of a network namespace"),
