@@ -11,7 +11,7 @@ use crate::bench::{Bench, SlotSpec};
 use crate::explain::{Site, TRIAL_REPEAT, without_load};
 use crate::held::Known;
 use crate::servers::still_serving;
-use crate::watch::Watcher;
+use crate::watch::{View, Watcher};
 use crate::{Lab, contact};
 use duel_diagnose::Case;
 use duel_model::{
@@ -116,8 +116,8 @@ impl Lab {
     ) -> (ProbeOutcome, Nanos) {
         let Below { layer: _, ground, first_contact, verdict, comparison, outcomes } = below;
         let known = Known { verdict, comparison, outcomes };
-        let (outcome, slots) =
-            self.probe(&on(ground.done(), first_contact, known, site), probe, 0, &mut Aside(watcher));
+        let mut aside = Aside { watcher, question: probe.question.clone() };
+        let (outcome, slots) = self.probe(&on(ground.done(), first_contact, known, site), probe, 0, &mut aside);
         outcomes.push(outcome.clone());
         (outcome, slots.iter().map(|slot| slot.elapsed_ns).sum())
     }
@@ -141,10 +141,10 @@ impl Lab {
         let budget_ns = probe.budget_ns.saturating_sub(looked_ns).max(LEAST_PROBE_NS);
         // What it varies of the targets' load is in the plan already.
         let probe = Probe { budget_ns, below: None, variation: Variation::default(), ..probe.clone() };
+        let mut aside = Aside { watcher, question: probe.question.clone() };
         let verdict = Verdict::default();
         let known = Known { verdict: &verdict, comparison: &[], outcomes: &[] };
-        let (outcome, done) =
-            self.probe(&on(ground.done(), &first_contact, known, site), probe, 0, &mut Aside(watcher));
+        let (outcome, done) = self.probe(&on(ground.done(), &first_contact, known, site), probe, 0, &mut aside);
         let spent_ns = done.iter().map(|slot| slot.elapsed_ns).sum();
         let below = outcome.unavailable.is_none().then(|| Below {
             layer,
@@ -247,12 +247,20 @@ fn slow_sides(targets: &[Target], pairs: &[PairVerdict]) -> BTreeSet<usize> {
     targets.iter().enumerate().skip(1).filter_map(slower).collect()
 }
 
-/// Tells what is being done, and keeps slots to itself: they are of another kind of work than those of the run.
-struct Aside<'a>(&'a mut dyn Watcher);
+/// Tells what is being done and for how long, and keeps slots and figures to itself: they are of another kind of work than those of the run,
+/// which archive and telemetry hold.
+struct Aside<'a> {
+    watcher: &'a mut dyn Watcher,
+    question: String,
+}
 
 impl Watcher for Aside<'_> {
     fn label(&mut self, label: &str) {
-        self.0.label(label);
+        self.watcher.label(label);
+    }
+
+    fn live(&mut self, view: &View<'_>) {
+        self.watcher.meanwhile(&format!("{} ({} s)", self.question, view.elapsed_ns / SECOND_NS));
     }
 }
 
@@ -260,6 +268,32 @@ impl Watcher for Aside<'_> {
 mod tests {
     use super::*;
     use duel_model::Metric;
+
+    #[test]
+    fn what_is_done_aside_is_told_and_its_figures_are_not() {
+        #[derive(Default)]
+        struct Told(Vec<String>);
+        impl Watcher for Told {
+            fn meanwhile(&mut self, what: &str) {
+                self.0.push(what.to_owned());
+            }
+            fn live(&mut self, _: &View<'_>) {
+                self.0.push("figures".to_owned());
+            }
+        }
+        let mut told = Told::default();
+        let view = View {
+            elapsed_ns: 3 * SECOND_NS,
+            total_ns: None,
+            total_ops: None,
+            targets: &[],
+            active: 0,
+            slot: None,
+            search: None,
+        };
+        Aside { watcher: &mut told, question: "Is it slower?".to_owned() }.live(&view);
+        assert_eq!(told.0, ["Is it slower? (3 s)"]);
+    }
 
     #[test]
     fn the_slow_sides_are_those_of_the_main_metric() {
