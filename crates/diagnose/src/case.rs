@@ -30,8 +30,8 @@ pub struct Case<'a> {
     pub round_ops: Option<u64>,
     /// The probes that were made so far, in order.
     pub outcomes: &'a [ProbeOutcome],
-    /// Where a `duel net serve` answers on each target's machine, in the plan's order; empty: nobody has started one.
-    pub net_servers: &'a [String],
+    /// Whether a `duel net serve` answers on each target's machine.
+    pub has_net_servers: bool,
     /// What lies below the same targets, in the same order, once a probe has measured it: cases of other kinds of work, with probes of
     /// their own.
     pub below: &'a [(Layer, Case<'a>)],
@@ -68,7 +68,7 @@ impl<'a> Case<'a> {
             sources: Err("other addresses were not looked for"),
             round_ops: None,
             outcomes: &[],
-            net_servers: &[],
+            has_net_servers: false,
             below: &[],
             budget_left_ns: 0,
         }

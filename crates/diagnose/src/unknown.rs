@@ -57,6 +57,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
     evidence.extend(place.evidence);
     evidence.extend(no_twin(gap));
     let mut settled = true;
+    let mut about_causes = Vec::new();
     for (cause, standing) in causes.iter().zip(standings) {
         let (stands, by) = match standing {
             Standing::RuledOut(by) => (Stands::RuledOut, by.clone()),
@@ -73,8 +74,11 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
         };
         settled &= stands == Stands::RuledOut;
         let about = AboutCause { cause: cause.entry.id.to_owned(), stands };
-        evidence.push(Evidence { about: Some(about), ..by });
+        about_causes.push((stands, Evidence { about: Some(about), ..by }));
     }
+    // What fits, and may not be named, is what somebody reads on for.
+    about_causes.sort_by_key(|(stands, _)| *stands != Stands::Suspected);
+    evidence.extend(about_causes.into_iter().map(|(_, line)| line));
     if let Reference::Missing(why) = &gap.reference {
         evidence.push(gap.evidence(&gap.comparison, format!("no flip could be held against the gap: {why}")));
     }
@@ -125,9 +129,9 @@ fn path_alone(gap: &Gap<'_>) -> String {
         Some(format!("--net-server {}", shell_word(&format!("{}=tcp://{}", gap.name(side), sanitize_line(&host)))))
     };
     let options: Option<Vec<String>> = (0..targets.len()).map(option).collect();
-    match options.filter(|_| {
-        gap.case.http().is_some() && gap.case.net_servers.is_empty() && machine(gap.slow) != machine(gap.fast)
-    }) {
+    match options
+        .filter(|_| gap.case.http().is_some() && !gap.case.has_net_servers && machine(gap.slow) != machine(gap.fast))
+    {
         Some(options) => format!(
             " To measure the paths without the servers, start `duel net serve` on these machines and add `{}`.",
             options.join(" ")

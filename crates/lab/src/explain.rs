@@ -99,7 +99,7 @@ impl Lab {
                 sources: sources.as_deref().map_err(String::as_str),
                 round_ops,
                 outcomes: &outcomes,
-                net_servers: &diagnosis.net_servers,
+                has_net_servers: !diagnosis.net_servers.is_empty(),
                 below: &layers,
                 budget_left_ns,
             };

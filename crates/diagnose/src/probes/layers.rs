@@ -39,7 +39,7 @@ pub(crate) const PATH: Kind = Kind::new(&Entry {
     question: "Do exchanges with another program on the same paths take longer?",
     load: Load::None,
     possible: |_, case| match () {
-        () if case.net_servers.is_empty() => Err(NO_NET_SERVER.to_owned()),
+        () if !case.has_net_servers => Err(NO_NET_SERVER.to_owned()),
         () if case.http().is_some_and(|http| http.proxy.is_some() || http.unix_socket.is_some()) => {
             Err("the targets are not reached by the path to their machines".to_owned())
         }

@@ -4,8 +4,8 @@ use crate::disks::Ground;
 use crate::world::{self, Dice};
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
-    Bound, Call, ComparePlan, Confidence, Distribution, Explanation, Facts, Finding, Id, KindPlan, LoadPlan, LoopKind,
-    Metric, PairVerdict, Param, Plan, Probe, ProbeOutcome, Profile, SECOND_NS, Schema, Sort, Streamed, Target,
+    Call, ComparePlan, Confidence, Distribution, Explanation, Facts, Finding, Id, KindPlan, LoadPlan, Metric,
+    PairVerdict, Param, Plan, Probe, ProbeOutcome, Profile, SECOND_NS, Schema, Sort, Streamed, Target,
     TargetObservation, Variation, Verdict, WorkloadPlan,
 };
 
@@ -211,16 +211,7 @@ impl Paths {
         let plan = Plan {
             targets: names.map(target).into(),
             workload: WorkloadPlan::Plain(KindPlan { schema: &SCHEMA, settings }),
-            load: LoadPlan {
-                connections: streams,
-                threads: 1,
-                kind: LoopKind::Closed { think_ns: 0 },
-                bound: Bound::Duration(SECOND_NS),
-                connect_timeout_ns: SECOND_NS,
-                op_timeout_ns: SECOND_NS,
-                busy_poll: duel_model::BusyPoll::Auto,
-                shape: duel_model::LoadShape::default(),
-            },
+            load: LoadPlan { connections: streams, ..LoadPlan::default() },
             compare: ComparePlan::default(),
             factors: vec![],
         };

@@ -40,12 +40,16 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         Some(Sends::Datagrams) => of_datagrams(gap, reference, [slow, fast]),
         Some(Sends::Connection) => of_waiting(gap, reference, "connections", Vec::new()),
         Some(sends) => {
-            let (Some(again), Some(more)) = (tell(gap, slow, fast), loses_more(slow, fast)) else {
+            let is_exchange = matches!(sends, Sends::Exchange { .. });
+            let counted = match is_exchange {
+                true => each_loses_more(gap, slow, fast),
+                false => tell(gap, slow, fast).zip(loses_more(slow, fast)),
+            };
+            let Some((again, more)) = counted else {
                 let text = "how many segments were sent again is not known".to_owned();
                 return Err(Standing::Undecided(gap.not_measured(text)));
             };
-            if matches!(sends, Sends::Exchange { .. }) {
-                let (again, more) = each_loses_more(gap, slow, fast).unwrap_or((again, more));
+            if is_exchange {
                 if more && let Some(fit) = of_exchanges(gap, reference, sends, &again)? {
                     return Ok(fit);
                 }

@@ -853,10 +853,6 @@ impl World {
         let hosts: Vec<Option<Facts>> = self.servers.iter().map(machine::facts).collect();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut below: Vec<Below<'_>> = Vec::new();
-        let net_servers: Vec<String> = match &self.paths {
-            Some(_) => self.plan.targets.iter().map(|target| format!("tcp://{}.example", target.name)).collect(),
-            None => Vec::new(),
-        };
         let mut budget_left_ns = self.budget_ns;
         loop {
             let layers: Vec<_> = below.iter().map(|below| below.case(budget_left_ns)).collect();
@@ -866,7 +862,7 @@ impl World {
                 sources: self.sources.as_deref().map_err(String::as_str),
                 round_ops: self.round_ops,
                 outcomes: &outcomes,
-                net_servers: &net_servers,
+                has_net_servers: self.paths.is_some(),
                 below: &layers,
                 budget_left_ns,
                 ..Case::of(&self.plan, &verdict, &first_contact, &comparison)
