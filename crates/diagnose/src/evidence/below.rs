@@ -1,9 +1,12 @@
 //! The gap that work of another kind shows in a layer below the targets, beside the gap that is to be explained.
 
+use crate::case::Case;
 use crate::cause::Standing;
 use crate::gap::{Flip, Gap};
 use crate::probes::{FILES, Kind, Mode, PATH};
-use duel_model::{Call, Confidence, Evidence, Finding, Layer, NotMade, Probe, sanitize_line};
+use crate::repeat;
+use duel_model::{Call, Confidence, Evidence, Finding, Layer, NotMade, PEER, Probe, sanitize_line};
+use std::net::SocketAddr;
 
 /// How a layer is asked for and told.
 struct Below {
@@ -70,24 +73,33 @@ fn below(layer: Layer) -> &'static Below {
     }
 }
 
-/// The gap of the same pair in a layer below, the same side being slow. Wants the probe that shows it.
-pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standing> {
+/// What lies below the targets of the gap, once it was measured. Wants the probe that measures it.
+pub(crate) fn measured<'a>(gap: &Gap<'a>, layer: Layer) -> Result<&'a Case<'a>, Standing> {
     let open = |why: String| Standing::Undecided(gap.not_measured(why));
     let told = below(layer);
-    let Some(below) = gap.case.layer(layer) else {
-        // Whatever has become of it, it was asked for once.
-        return Err(match gap.case.outcome(&told.first.id(gap.mode)) {
-            Some(outcome) => {
-                let why = outcome.unavailable.as_ref().map_or("it told nothing", NotMade::told);
-                open(format!("{}: {}", told.not_done, sanitize_line(why)))
-            }
-            None => match told.first.possible(&gap.case) {
-                Ok(()) => Standing::Wants(vec![told.first.probe(&gap.case, gap.mode)]),
-                Err(why) => open(why),
-            },
-        });
+    if let Some(below) = gap.case.layer(layer) {
+        return Ok(below);
+    }
+    // Whatever has become of it, it was asked for once.
+    Err(match gap.case.outcome(&told.first.id(gap.mode)) {
+        Some(outcome) => {
+            let why = outcome.unavailable.as_ref().map_or("it told nothing", NotMade::told);
+            open(format!("{}: {}", told.not_done, sanitize_line(why)))
+        }
+        None => match told.first.possible(&gap.case) {
+            Ok(()) => Standing::Wants(vec![told.first.probe(&gap.case, gap.mode)]),
+            Err(why) => open(why),
+        },
+    })
+}
+
+/// The gap of the same pair in a layer below, the same side being slow. Wants the probe that shows it.
+pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standing> {
+    let below = measured(gap, layer)?;
+    let compared = |how: Compared| {
+        let text = (self::below(layer).compared)(how, &gap.slow_name(), &gap.fast_name());
+        Standing::Undecided(gap.not_measured(text))
     };
-    let compared = |how: Compared| open((told.compared)(how, &gap.slow_name(), &gap.fast_name()));
     let pair = below.main_pairs().find(|(index, _)| *index == gap.slow.max(gap.fast));
     let (index, pair) = pair.ok_or_else(|| compared(Compared::NotKnown))?;
     match Gap::open(*below, index, pair) {
@@ -98,9 +110,40 @@ pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standin
     }
 }
 
+/// That a program which exchanges with duel on the targets' paths answers at the addresses that the targets answer at: else exchanges may
+/// have gone another way.
+pub(crate) fn ensure_same_paths(gap: &Gap<'_>, paths: &Case<'_>) -> Result<(), String> {
+    for side in [gap.slow, gap.fast] {
+        let name = gap.name(side);
+        let [of_target, of_program] = [&gap.case, paths].map(|case| case.text(side, PEER));
+        let address = |peer: Option<&str>| peer.and_then(|peer| peer.parse::<SocketAddr>().ok()).map(|at| at.ip());
+        match (address(of_target), address(of_program)) {
+            (Some(target), Some(program)) if target == program => {}
+            (Some(target), Some(program)) => {
+                return Err(format!(
+                    "{name} is reached at {target}, and its `duel net serve` at {program}: that may be another path"
+                ));
+            }
+            _ => {
+                let told = of_target.map_or_else(|| "an address that is not known".to_owned(), sanitize_line);
+                return Err(format!(
+                    "{name} is reached at {told}: whether its `duel net serve` is on the same path is not known"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Evidence from a layer below.
 pub(crate) fn told_below(below: &Gap<'_>, layer: Layer, text: String) -> Evidence {
-    outward(below.evidence(&below.comparison, text), layer)
+    told_of(&below.case, [below.slow, below.fast], layer, text)
+}
+
+/// The same of two targets that may be alike there.
+pub(crate) fn told_of(case: &Case<'_>, [one, other]: [usize; 2], layer: Layer, text: String) -> Evidence {
+    let repeat = repeat::command(case, [one.min(other), one.max(other)], None);
+    Evidence::new(below(layer).first.id(Mode::Alone), text, repeat)
 }
 
 /// A probe that a layer below asks for, as it is asked for from above.

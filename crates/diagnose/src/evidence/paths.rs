@@ -88,6 +88,22 @@ pub(crate) fn loses_more(slow: Path<'_>, fast: Path<'_>) -> Option<bool> {
     Some(count >= LEAST && share >= LEAST_SHARE && share >= CLEARLY * of_fast)
 }
 
+/// As [`loses_more`], for each exchange, and in words. Where the last segment of an answer waits for its acknowledgement it is sent again to
+/// ask for that (RFC 8985), lost or not: by the share of all segments a path that loses nothing would hide what another one loses.
+pub(crate) fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<(String, bool)> {
+    const LEAST: f64 = 10.0;
+    /// As of segments: fewer are worth little of any gap.
+    const LEAST_EACH: f64 = 1e-3;
+    const CLEARLY: f64 = 4.0;
+    let ((count, _), of_slow, of_fast) = (slow.sent_again()?, slow.sent_again_per_op()?, fast.sent_again_per_op()?);
+    let text = format!(
+        "for each exchange with {} {of_slow:.4} segments are sent again, with {} {of_fast:.4}",
+        gap.slow_name(),
+        gap.fast_name()
+    );
+    Some((text, count >= LEAST && of_slow >= LEAST_EACH.max(CLEARLY * of_fast)))
+}
+
 /// How the slow side's flow grows with streams.
 pub(crate) struct Streams<'a> {
     /// Over one stream.

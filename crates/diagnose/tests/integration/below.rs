@@ -2,8 +2,9 @@
 
 use crate::disks::{Disk, Disks, GOOD};
 use crate::paths::{CLEAN, Path, Paths};
-use crate::world::network::near;
+use crate::world::network::{Stall, near};
 use crate::world::{Dice, Server, World, named, world};
+use duel_model::web::phase;
 use duel_model::{Confidence, Explanation, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
 
 /// Bytes that a server's device reads at once, and how many such reads there are at a time.
@@ -310,4 +311,55 @@ fn what_servers_connections_tell_of_the_path_is_told_before_what_exchanges_do() 
         assert_eq!(causes[0], ("net.path-delay", Some(side)), "{explanation:#?}");
         assert!(causes.iter().all(|(cause, _)| *cause != SLOW_PATH), "{explanation:#?}");
     });
+}
+
+/// Servers of which one has this share of its requests wait as long as for a lost segment, at the ends of these paths.
+fn stalling(share: f64, paths: [Path; 2], connections: u32) -> World {
+    let mut world = at_ends(paths, [1e5, 1e5], connections);
+    for (server, share) in world.servers.iter_mut().zip([0.0, share]) {
+        *server = Server { cores: 64.0, tls: false, ..near() };
+        server.net.stalls.push(Stall::of(phase::RECEIVE, share, 205e6));
+    }
+    world
+}
+
+#[test]
+fn losses_that_another_program_meets_as_well_are_named_though_nobody_reads_the_machine() {
+    const LOSS: &str = "net.loss";
+    // Of 138 segments of an answer.
+    let lossy = |each: f64| Path { lost: each / 138.0, ..CLEAN };
+    for share in [0.02, 0.1] {
+        for connections in [1, 8] {
+            stalling(share, [CLEAN, lossy(share)], connections).both_ways(|explanation, side| {
+                let found = &explanation.findings[0];
+                assert_eq!((&*found.cause, found.target.as_deref()), (LOSS, Some(side)), "{explanation:#?}");
+                assert_eq!(found.confidence, Confidence::Likely, "{explanation:#?}");
+                assert!(found.explains.unwrap() > 0.7, "{found:#?}");
+                assert!(found.evidence.iter().any(|line| line.probe == "path"), "{found:#?}");
+            });
+            // The machine may stand still as a whole.
+            let mut still = stalling(share, [CLEAN, lossy(share)], connections);
+            still.servers[1].pauses = 0.5;
+            still.both_ways(|explanation, _| {
+                let found = explanation.findings.iter().filter(|found| found.cause == LOSS);
+                assert!(found.map(|found| found.confidence).all(|confidence| confidence == Confidence::Possible));
+            });
+            let no_loss = |what: &str, world: &World| {
+                world.both_ways(|explanation, _| {
+                    assert!(named(explanation).iter().all(|(cause, _)| *cause != LOSS), "{what}: {explanation:#?}");
+                });
+            };
+            let differs = Path { congestion: "reno", ..lossy(share) };
+            no_loss("a server that stalls on a clean path", &stalling(share, [CLEAN, CLEAN], connections));
+            no_loss("both paths lose as much", &stalling(share, [lossy(share), lossy(share)], connections));
+            no_loss("too few losses", &stalling(share, [CLEAN, lossy(share / 20.0)], connections));
+            no_loss("other congestion control", &stalling(share, [CLEAN, differs], connections));
+            let mut moved = stalling(share, [CLEAN, lossy(share)], connections);
+            moved.paths = None;
+            no_loss("nothing answers there", &moved);
+            let mut other = stalling(share, [CLEAN, lossy(share)], connections);
+            other.peers[1] = Some("10.0.0.7:443".to_owned());
+            no_loss("it answers elsewhere", &other);
+        }
+    }
 }

@@ -160,6 +160,7 @@ impl Path {
                 facts.note("tcp.rtt_us", Some((loaded_s * 1e6) as u64));
                 facts.note("tcp.segment_bytes", Some(segment as u64));
                 facts.note("tcp.congestion", Some(congestion));
+                facts.note("tcp.peer_congestion", Some(congestion));
                 let segments = 3.0 * flow / segment;
                 // Each stream of BBR sends more than its part, to see whether there is more.
                 let too_much = if congestion == "bbr" { 0.05 * streams.sqrt() } else { 0.05 };

@@ -12,10 +12,9 @@
 use super::BUSY;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::causes::likes::{self, Against};
-use crate::evidence::below::{nested, told_below};
+use crate::evidence::below::{ensure_same_paths, nested, told_below};
 use crate::gap::{Flip, Gap, View, percent};
-use duel_model::{Confidence, Layer, PEER, format_bytes, format_duration_ns, sanitize_line};
-use std::net::SocketAddr;
+use duel_model::{Confidence, Layer, format_bytes, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.slow-path",
@@ -47,7 +46,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let told = |text: String| told_below(&below, Layer::Path, text);
     let open = |text: String| Standing::Undecided(told(text));
     let view = gap.known_reference().ok_or_else(|| open("the gap has no reference".to_owned()))?;
-    ensure_same_machines(gap, &below).map_err(open)?;
+    ensure_same_paths(gap, &below.case).map_err(open)?;
     let at_a_time = below.case.plan.ops_at_a_time();
     if view.connections() != Some(at_a_time) {
         return Err(open(format!("exchanges were made {at_a_time} at a time, and this gap is not held so")));
@@ -107,28 +106,4 @@ fn each_ns(view: &View<'_>) -> [Option<f64>; 2] {
         let ns = f64::from(view.connections()?) * 1e9 / seen.rate_per_s?;
         (ns.is_finite() && ns > 0.0).then_some(ns)
     })
-}
-
-/// The other program answers at the addresses that the targets answer at: else exchanges may have gone another way.
-fn ensure_same_machines(gap: &Gap<'_>, below: &Gap<'_>) -> Result<(), String> {
-    for side in [gap.slow, gap.fast] {
-        let name = gap.name(side);
-        let [of_target, of_program] = [gap, below].map(|gap| gap.text(side, PEER));
-        let address = |peer: Option<&str>| peer.and_then(|peer| peer.parse::<SocketAddr>().ok()).map(|at| at.ip());
-        match (address(of_target), address(of_program)) {
-            (Some(target), Some(program)) if target == program => {}
-            (Some(target), Some(program)) => {
-                return Err(format!(
-                    "{name} is reached at {target}, and its `duel net serve` at {program}: that may be another path"
-                ));
-            }
-            _ => {
-                let told = of_target.map_or_else(|| "an address that is not known".to_owned(), sanitize_line);
-                return Err(format!(
-                    "{name} is reached at {told}: whether its `duel net serve` is on the same path is not known"
-                ));
-            }
-        }
-    }
-    Ok(())
 }

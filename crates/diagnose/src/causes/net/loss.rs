@@ -3,22 +3,26 @@
 //! What is lost is sent again: after a round trip where later packets tell of it, else after a time-out of 200 ms and
 //! more for data, and of 1 s for the first packet of a connection. The machine counts what it sends again. Of what *we* send
 //! again TCP tells of requests that were late for it; of first packets it is seen in connecting, where nothing but a lost
-//! packet or a full queue costs a second, and a queue is not full for a single connection.
+//! packet or a full queue costs a second, and a queue is not full for a single connection. And of a machine that is not read another
+//! program there may tell: `duel net serve`, whose TCP counts what it sends again of as many bytes on the same path.
 //!
 //! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long and sends next to nothing
 //! again, and connects in time; where all of a server stands still at once, its longest requests are no lost packets'. A cap that
 //! drops what exceeds it loses packets too: it spares small responses.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::evidence::below::{ensure_same_paths, measured, told_of};
 use crate::evidence::counted::{Counted, share_of_phases};
 use crate::evidence::lost::{MOST_PER_LOSS_NS, share_of_lost};
 use crate::evidence::machines::Machines;
+use crate::evidence::paths::each_loses_more;
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls, worth_log_of};
 use crate::evidence::worth::reference;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
+use crate::path::Path;
 use crate::probes::RANGE_1;
 use duel_model::web::{counter, phase};
-use duel_model::{Confidence, Evidence, Nanos, Phase, TargetStalls, format_duration_ns};
+use duel_model::{Confidence, Evidence, Layer, Nanos, Phase, TargetStalls, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
@@ -26,8 +30,8 @@ static ENTRY: CauseEntry = CauseEntry {
     signature: "hosts: segments sent again, as many as the requests in whose longer time the gap lies (and no \
                 quota holds the server back, which makes some of it be sent again); from outside: requests that TCP at \
                 this end had to send again and that were late for it, or connects of a second and more over one \
-                connection",
-    at_most: "likely; possible where the fast side's machine is not read",
+                connection, or as many requests that stall as `duel net serve` on its machine (`--net-server`) has segments sent again",
+    at_most: "likely; possible where the fast side's machine is not read, and where exchanges tell of long responses",
     needs_machine: false,
 };
 
@@ -103,20 +107,7 @@ impl SentAgain {
 
 /// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
 fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, share: f64) -> Result<Standing, Standing> {
-    let long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
-    if long {
-        match gap.look(RANGE_1) {
-            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            Look::Shown(small) if small.log.low() <= 0.0 => {
-                let text = format!(
-                    "{}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same",
-                    sent_again.told.text
-                );
-                return Err(Standing::Undecided(gap.evidence(&small, text)));
-            }
-            Look::Shown(_) | Look::Missing(_) => {}
-        }
-    }
+    small_ones_wait_as_well(gap, reference, &sent_again.told)?;
     if let Ok(machines) = Machines::read(gap)
         && machines.slow.is_held_back(&machines.view)
     {
@@ -128,9 +119,7 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
         return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
     }
     // TCP sends again to a server that stands still, too; and a lost packet holds up one connection, not all at once.
-    let is_worth_it = |stalls: &TargetStalls| worth_log_of(stalls.share) >= Flip::NOTEWORTHY * gap.comparison.log.mid;
-    let stands_still = gap.comparison.slow.stalls.filter(is_worth_it);
-    if let Some(stalls) = stands_still {
+    if let Some(stalls) = stands_still(gap) {
         let text = format!(
             "{}, but {} stood still for all connections at once for {:.1} % of the time: what that delays others take for lost, and the \
              longest requests are its own",
@@ -143,6 +132,33 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
     // Where the other machine is not read, it may send as much again.
     let confidence = if sent_again.counted.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
     Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
+}
+
+/// Whether a response of one byte comes late as well, where responses are so long that a cap may notice them. A cap that drops what exceeds
+/// it spares small ones. `false`: that could not be asked.
+fn small_ones_wait_as_well(gap: &Gap<'_>, reference: &View<'_>, sent_again: &Evidence) -> Result<bool, Standing> {
+    let is_long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
+    if !is_long {
+        return Ok(true);
+    }
+    match gap.look(RANGE_1) {
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Shown(small) if small.log.low() <= 0.0 => {
+            let text = format!(
+                "{}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same",
+                sent_again.text
+            );
+            Err(Standing::Undecided(gap.evidence(&small, text)))
+        }
+        Look::Shown(_) => Ok(true),
+        Look::Missing(_) => Ok(false),
+    }
+}
+
+/// For how long all of the slow side stood still in the comparison, where that is worth a part of the gap.
+fn stands_still(gap: &Gap<'_>) -> Option<TargetStalls> {
+    let is_worth_it = |stalls: &TargetStalls| worth_log_of(stalls.share) >= Flip::NOTEWORTHY * gap.comparison.log.mid;
+    gap.comparison.slow.stalls.filter(is_worth_it)
 }
 
 /// Requests that were late because TCP at our end had to send a segment of theirs again. It did so because no acknowledgement came,
@@ -222,7 +238,15 @@ fn by_connecting(
         return Err(if excluded { Standing::RuledOut(gap.evidence(reference, text)) } else { open(text) });
     }
     if syns.count < LEAST_SYNS || fast_syns.count > syns.count / 3.0 {
-        return Err(open(format!("{told}{}: that may be stalls of the server as well", counted())));
+        let why = match sent_again {
+            // What the machine itself counts says more than what another program on it has sent again.
+            None => match by_path(gap, reference, share, &told)? {
+                ByPath::Shown(standing) => return Ok(standing),
+                ByPath::Open(why) => why,
+            },
+            Some(_) => String::new(),
+        };
+        return Err(open(format!("{told}{}: that may be stalls of the server as well{why}", counted())));
     }
     let lost = format!(
         "about {:.0} connections to {slow} took as long as a first packet that was sent again (1 s and more), {:.0} to \
@@ -236,6 +260,56 @@ fn by_connecting(
         }
         _ => Err(open(format!("{lost}: a listen queue that overflows does the same"))),
     }
+}
+
+/// What another program on the same machines tells.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
+enum ByPath {
+    Shown(Standing),
+    /// Why it leaves that open, as the end of a sentence; empty where it was not asked.
+    Open(String),
+}
+
+/// `duel net serve` on the slow side's machine has segments sent again, as many as the requests that stall, and hardly any on the other
+/// one. A server that stalls by itself does not hold up another program; a machine that stands still does.
+fn by_path(gap: &Gap<'_>, reference: &View<'_>, stalled_share: f64, stalled: &str) -> Result<ByPath, Standing> {
+    let paths = match measured(gap, Layer::Path) {
+        Ok(paths) => paths,
+        Err(wants @ Standing::Wants(_)) => return Err(wants),
+        Err(_) => return Ok(ByPath::Open(String::new())),
+    };
+    let open = |why: String| Ok(ByPath::Open(format!("; {why}")));
+    if let Err(why) = ensure_same_paths(gap, paths) {
+        return open(why);
+    }
+    if reference.connections() != Some(paths.plan.ops_at_a_time()) {
+        return open("exchanges with `duel net serve` were not made as many at a time".to_owned());
+    }
+    let (Some(slow), Some(fast)) = (paths.comparison.get(gap.slow), paths.comparison.get(gap.fast)) else {
+        return open("how exchanges with `duel net serve` go is not known of both paths".to_owned());
+    };
+    let (slow, fast) = (Path::of(slow), Path::of(fast));
+    let Some((again, true)) = each_loses_more(gap, slow, fast) else {
+        return open("`duel net serve` does not have clearly more segments sent again on its path".to_owned());
+    };
+    let hit = slow.sent_again_per_op().unwrap_or(0.0);
+    let share = share_of_lost(reference, hit, MOST_PER_LOSS_NS).unwrap_or(0.0).min(stalled_share);
+    if share < Flip::NOTEWORTHY {
+        return open(format!("with `duel net serve` {again}, which is {} of the gap", percent(share)));
+    }
+    let told = told_of(paths, [gap.slow, gap.fast], Layer::Path, format!("with `duel net serve` as well: {again}"));
+    // A sender that starts too fast loses what is its own doing.
+    let is_long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
+    let congestion = [gap.slow, gap.fast].map(|side| paths.text(side, "tcp.peer_congestion"));
+    if is_long && (congestion[0].is_none() || congestion[0] != congestion[1]) {
+        return open("its congestion control is not known to be the same on both machines".to_owned());
+    }
+    let is_of_all = small_ones_wait_as_well(gap, reference, &told)?;
+    // All connections may well wait for lost packets at once, if each does so for most of the time; a machine that stands still looks so, too.
+    let is_sure = is_of_all && stands_still(gap).is_none();
+    let confidence = if is_sure { Confidence::Likely } else { Confidence::Possible };
+    let facts = vec![gap.evidence(reference, stalled.to_owned()), told];
+    Ok(ByPath::Shown(accuse(gap, share, confidence, facts)))
 }
 
 fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, facts: Vec<Evidence>) -> Standing {

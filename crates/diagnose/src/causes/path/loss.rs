@@ -10,7 +10,9 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, shown_flip};
 use crate::evidence::lost::{MOST_PER_LOSS_NS, share_of_lost};
-use crate::evidence::paths::{KINDS, Sends, both, congestion_of_sender, loses_more, queues, sends, streams};
+use crate::evidence::paths::{
+    KINDS, Sends, both, congestion_of_sender, each_loses_more, loses_more, queues, sends, streams,
+};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::path::Path;
@@ -86,22 +88,6 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         }
         None => Err(Standing::Undecided(gap.not_measured("what is sent is not known".to_owned()))),
     }
-}
-
-/// As [`loses_more`], for each exchange, and in words. Where the last segment of an answer waits for its acknowledgement it is sent again to
-/// ask for that (RFC 8985), lost or not: by the share of all segments a path that loses nothing would hide what another one loses.
-fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<(String, bool)> {
-    const LEAST: f64 = 10.0;
-    /// As of segments: fewer are worth little of any gap.
-    const LEAST_EACH: f64 = 1e-3;
-    const CLEARLY: f64 = 4.0;
-    let ((count, _), of_slow, of_fast) = (slow.sent_again()?, slow.sent_again_per_op()?, fast.sent_again_per_op()?);
-    let text = format!(
-        "for each exchange with {} {of_slow:.4} segments are sent again, with {} {of_fast:.4}",
-        gap.slow_name(),
-        gap.fast_name()
-    );
-    Some((text, count >= LEAST && of_slow >= LEAST_EACH.max(CLEARLY * of_fast)))
 }
 
 /// Exchanges of the slow side have more segments sent again, by whichever end is told, and those that it can have hit take so much longer.
