@@ -42,8 +42,8 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         // What is none of the path.
         compression::INJECTION.case(&remote(Server::Nginx, 100_000), "level6", |twin| compression::compressing(twin, 6)),
-        pauses::INJECTION.case(&remote(Server::Nginx, 30_000), "pauses-210ms-each-2s", |twin| {
-            pauses::pausing(twin, 210, 1_800);
+        pauses::INJECTION.case(&remote(Server::Nginx, 30_000), "pauses-210ms-each-700ms", |twin| {
+            pauses::pausing(twin, 210, 490);
         }),
     ]
 }

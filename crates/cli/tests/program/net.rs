@@ -479,7 +479,7 @@ END\n"
         .to_owned()
         + &serve("srv", "10.9.0.1")
         + &serve("far", "10.9.1.1")
-        + "ip netns exec cli \"$DUEL\" near=http://10.9.0.1/file far=http://10.9.1.1/file -c 1 -d 6s --seed 1 --why --why-budget 40s --name-suspects -q \
+        + "ip netns exec cli \"$DUEL\" near=http://10.9.0.1/file far=http://10.9.1.1/file -c 1 -d 6s --seed 1 --why --why-budget 40s -q \
            --net-server near=tcp://10.9.0.1 --net-server far=tcp://10.9.1.1 --json";
     let has_all = ["nft", "nginx"].iter().all(|program| Command::new(program).arg("-v").output().is_ok());
     if !has_all {

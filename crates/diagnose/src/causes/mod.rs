@@ -80,7 +80,7 @@ pub fn catalogue_of(kind: &str) -> Vec<&'static CauseEntry> {
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
 /// file system forget where blocks lie; the others it can make, and has not shown often enough so far.
-static UNPROVEN: [&str; 16] = [
+static UNPROVEN: [&str; 15] = [
     "app.pauses",
     "cpu.priority",
     "cpu.security-hooks",
@@ -96,7 +96,6 @@ static UNPROVEN: [&str; 16] = [
     "mem.cold-cache",
     "net.congestion-control of web",
     "net.idle-restart",
-    "net.slow-path",
 ];
 
 /// Whether a cause may be named as a finding.

@@ -263,7 +263,6 @@ fn by_connecting(
 }
 
 /// What another program on the same machines tells.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 enum ByPath {
     Shown(Standing),
     /// Why it leaves that open, as the end of a sentence; empty where it was not asked.
