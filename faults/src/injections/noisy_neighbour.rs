@@ -9,9 +9,7 @@ use super::*;
 pub(super) const INJECTION: Injection = Injection::on_host("cpu.noisy-neighbour", verify);
 
 pub(super) fn cases() -> Vec<Case> {
-    let hosts = |server| {
-        Setup::of(server).with("groups", |twin| twin.process.limits.shares = Some(MANY_SHARES))
-    };
+    let hosts = |server| in_groups(Setup::of(server));
     vec![
         INJECTION.case(&hosts(Server::Nginx).bytes(20_000), "1-spinner", |twin| neighbours(twin, 1)),
         INJECTION.case(&hosts(Server::Nginx).https().connecting(), "2-spinners", |twin| neighbours(twin, 2)),
@@ -21,11 +19,16 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
+/// With groups that play hosts.
+pub(super) fn in_groups(setup: Setup) -> Setup {
+    setup.with("groups", |twin| twin.process.limits.shares = Some(MANY_SHARES))
+}
+
 /// The most that the kernel allows: 256 times the usual.
 const MANY_SHARES: u64 = 262_144;
 const USUAL_SHARES: u64 = 1024;
 
-fn neighbours(twin: &mut Twin, count: u32) {
+pub(super) fn neighbours(twin: &mut Twin, count: u32) {
     twin.process.companion = Some(Companion::Spinners(count));
     twin.process.limits.shares = Some(USUAL_SHARES);
 }

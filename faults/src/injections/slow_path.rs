@@ -45,6 +45,19 @@ pub(super) fn cases() -> Vec<Case> {
         pauses::INJECTION.case(&remote(Server::Nginx, 30_000), "pauses-210ms-each-700ms", |twin| {
             pauses::pausing(twin, 210, 490);
         }),
+        // `duel net serve` is in the server's group: neither of the two has time.
+        quota::INJECTION
+            .case(&remote(Server::Nginx, 60_000), "30of100ms", |twin| quota::limited(twin, 30_000, 100_000)),
+        quota::INJECTION
+            .case(&remote(Server::Node, 20_000), "10of40ms", |twin| quota::limited(twin, 10_000, 40_000)),
+        noisy_neighbour::INJECTION.case(&noisy_neighbour::in_groups(remote(Server::Nginx, 40_000)), "3-spinners", |twin| {
+            noisy_neighbour::neighbours(twin, 3);
+        }),
+        noisy_neighbour::INJECTION.case(
+            &noisy_neighbour::in_groups(remote(Server::Lighttpd, 100_000).connections(1)),
+            "1-spinner",
+            |twin| noisy_neighbour::neighbours(twin, 1),
+        ),
     ]
 }
 

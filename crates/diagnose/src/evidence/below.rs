@@ -5,8 +5,7 @@ use crate::cause::Standing;
 use crate::gap::{Flip, Gap};
 use crate::probes::{FILES, Kind, Mode, PATH};
 use crate::repeat;
-use duel_model::{Call, Confidence, Evidence, Finding, Layer, NotMade, PEER, Probe, sanitize_line};
-use std::net::SocketAddr;
+use duel_model::{Call, Confidence, Evidence, Finding, Layer, NotMade, Probe, sanitize_line};
 
 /// How a layer is asked for and told.
 struct Below {
@@ -108,31 +107,6 @@ pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standin
         None if pair.call == Call::Equivalent => Err(compared(Compared::Equal)),
         None => Err(compared(Compared::NotSure)),
     }
-}
-
-/// That a program which exchanges with duel on the targets' paths answers at the addresses that the targets answer at: else exchanges may
-/// have gone another way.
-pub(crate) fn ensure_same_paths(gap: &Gap<'_>, paths: &Case<'_>) -> Result<(), String> {
-    for side in [gap.slow, gap.fast] {
-        let name = gap.name(side);
-        let [of_target, of_program] = [&gap.case, paths].map(|case| case.text(side, PEER));
-        let address = |peer: Option<&str>| peer.and_then(|peer| peer.parse::<SocketAddr>().ok()).map(|at| at.ip());
-        match (address(of_target), address(of_program)) {
-            (Some(target), Some(program)) if target == program => {}
-            (Some(target), Some(program)) => {
-                return Err(format!(
-                    "{name} is reached at {target}, and its `duel net serve` at {program}: that may be another path"
-                ));
-            }
-            _ => {
-                let told = of_target.map_or_else(|| "an address that is not known".to_owned(), sanitize_line);
-                return Err(format!(
-                    "{name} is reached at {told}: whether its `duel net serve` is on the same path is not known"
-                ));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Evidence from a layer below.

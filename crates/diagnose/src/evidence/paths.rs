@@ -1,6 +1,7 @@
 //! What is known of the paths of network work: how long a round trip is, what TCP says held it back, what was sent again, and how
 //! the flow grows with the number of streams.
 
+use crate::case::Case;
 use crate::cause::Standing;
 use crate::evidence::device::setting;
 use crate::gap::{Gap, Look, View};
@@ -25,13 +26,15 @@ pub(crate) enum Sends {
 }
 
 impl Sends {
-    /// Whether all of it is under way at once. What a connection sends when it is new (RFC 6928), in segments of the shortest size
-    /// that TCP is sure of: an exchange that is no longer waits for one round trip.
+    /// What a connection sends at once when it is new (RFC 6928), in segments of the shortest size that TCP is sure of: an exchange that is
+    /// no longer waits for one round trip.
+    pub(crate) const ONE_FLIGHT_BYTES: u64 = 10 * 536;
+
+    /// Whether all of it is under way at once.
     pub(crate) fn fits_one_flight(self) -> bool {
-        const ONE_FLIGHT_BYTES: u64 = 10 * 536;
         match self {
             Self::Blocks { .. } => false,
-            Self::Exchange { bytes } => bytes <= ONE_FLIGHT_BYTES,
+            Self::Exchange { bytes } => bytes <= Self::ONE_FLIGHT_BYTES,
             Self::Connection | Self::Datagrams => true,
         }
     }
@@ -39,7 +42,12 @@ impl Sends {
 
 /// What the plan's ops send; `None`: they are not of this kind.
 pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
-    let WorkloadPlan::Plain(kind) = &gap.case.plan.workload else { return None };
+    sends_of(&gap.case)
+}
+
+/// The same of a case.
+pub(crate) fn sends_of(case: &Case<'_>) -> Option<Sends> {
+    let WorkloadPlan::Plain(kind) = &case.plan.workload else { return None };
     let value = |name: &str| kind.schema.param(name).map(|param| kind.get(param));
     let bytes = |name: &str| value(name)?.parse::<u64>().ok();
     Some(match value("op")? {

@@ -3,26 +3,25 @@
 //! What is lost is sent again: after a round trip where later packets tell of it, else after a time-out of 200 ms and
 //! more for data, and of 1 s for the first packet of a connection. The machine counts what it sends again. Of what *we* send
 //! again TCP tells of requests that were late for it; of first packets it is seen in connecting, where nothing but a lost
-//! packet or a full queue costs a second, and a queue is not full for a single connection. And of a machine that is not read another
-//! program there may tell: `duel net serve`, whose TCP counts what it sends again of as many bytes on the same path.
+//! packet or a full queue costs a second, and a queue is not full for a single connection. Where a machine is not read, another program on
+//! it may tell: `duel net serve`, whose TCP counts what it sends again of as many bytes on the same path.
 //!
 //! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long and sends next to nothing
 //! again, and connects in time; where all of a server stands still at once, its longest requests are no lost packets'. A cap that
 //! drops what exceeds it loses packets too: it spares small responses.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::below::{ensure_same_paths, measured, told_of};
 use crate::evidence::counted::{Counted, share_of_phases};
+use crate::evidence::exchanges::Exchanges;
 use crate::evidence::lost::{MOST_PER_LOSS_NS, share_of_lost};
 use crate::evidence::machines::Machines;
-use crate::evidence::paths::each_loses_more;
+use crate::evidence::paths::{Sends, each_loses_more};
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls, worth_log_of};
 use crate::evidence::worth::reference;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
-use crate::path::Path;
 use crate::probes::RANGE_1;
 use duel_model::web::{counter, phase};
-use duel_model::{Confidence, Evidence, Layer, Nanos, Phase, TargetStalls, format_duration_ns};
+use duel_model::{Confidence, Evidence, Nanos, Phase, TargetStalls, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
@@ -30,8 +29,9 @@ static ENTRY: CauseEntry = CauseEntry {
     signature: "hosts: segments sent again, as many as the requests in whose longer time the gap lies (and no \
                 quota holds the server back, which makes some of it be sent again); from outside: requests that TCP at \
                 this end had to send again and that were late for it, or connects of a second and more over one \
-                connection, or as many requests that stall as `duel net serve` on its machine (`--net-server`) has segments sent again",
-    at_most: "likely; possible where the fast side's machine is not read, and where exchanges tell of long responses",
+                connection; or `duel net serve` on its machine (`--net-server`) has so many segments of its answers sent again that as \
+                many requests may stall",
+    at_most: "likely; possible where the machine of the slow side alone is read, and where `duel net serve` tells and no single byte can be had",
     needs_machine: false,
 };
 
@@ -107,7 +107,7 @@ impl SentAgain {
 
 /// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
 fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, share: f64) -> Result<Standing, Standing> {
-    small_ones_wait_as_well(gap, reference, &sent_again.told)?;
+    small_ones_wait_as_well(gap, reference, LONG_RESPONSE_BYTES, &sent_again.told.text)?;
     if let Ok(machines) = Machines::read(gap)
         && machines.slow.is_held_back(&machines.view)
     {
@@ -119,7 +119,8 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
         return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
     }
     // TCP sends again to a server that stands still, too; and a lost packet holds up one connection, not all at once.
-    if let Some(stalls) = stands_still(gap) {
+    let is_worth_it = |stalls: &TargetStalls| worth_log_of(stalls.share) >= Flip::NOTEWORTHY * gap.comparison.log.mid;
+    if let Some(stalls) = gap.comparison.slow.stalls.filter(is_worth_it) {
         let text = format!(
             "{}, but {} stood still for all connections at once for {:.1} % of the time: what that delays others take for lost, and the \
              longest requests are its own",
@@ -134,31 +135,22 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
     Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
 }
 
-/// Whether a response of one byte comes late as well, where responses are so long that a cap may notice them. A cap that drops what exceeds
-/// it spares small ones. `false`: that could not be asked.
-fn small_ones_wait_as_well(gap: &Gap<'_>, reference: &View<'_>, sent_again: &Evidence) -> Result<bool, Standing> {
-    let is_long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
-    if !is_long {
+/// Whether a response of one byte comes late as well, where responses have more than `most` bytes. A cap that drops what exceeds it spares
+/// small responses. `false`: that could not be asked. `text` is what speaks for losses.
+fn small_ones_wait_as_well(gap: &Gap<'_>, reference: &View<'_>, most: f64, text: &str) -> Result<bool, Standing> {
+    if reference.slow.bytes_in_per_op.is_some_and(|bytes| bytes <= most) {
         return Ok(true);
     }
     match gap.look(RANGE_1) {
         Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         Look::Shown(small) if small.log.low() <= 0.0 => {
-            let text = format!(
-                "{}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same",
-                sent_again.text
-            );
+            let text =
+                format!("{text}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same");
             Err(Standing::Undecided(gap.evidence(&small, text)))
         }
         Look::Shown(_) => Ok(true),
         Look::Missing(_) => Ok(false),
     }
-}
-
-/// For how long all of the slow side stood still in the comparison, where that is worth a part of the gap.
-fn stands_still(gap: &Gap<'_>) -> Option<TargetStalls> {
-    let is_worth_it = |stalls: &TargetStalls| worth_log_of(stalls.share) >= Flip::NOTEWORTHY * gap.comparison.log.mid;
-    gap.comparison.slow.stalls.filter(is_worth_it)
 }
 
 /// Requests that were late because TCP at our end had to send a segment of theirs again. It did so because no acknowledgement came,
@@ -265,48 +257,72 @@ fn by_connecting(
 /// What another program on the same machines tells.
 enum ByPath {
     Shown(Standing),
-    /// Why it leaves that open, as the end of a sentence; empty where it was not asked.
+    /// Why it leaves that open, as the end of a sentence; empty where nothing answers there.
     Open(String),
 }
 
-/// `duel net serve` on the slow side's machine has segments sent again, as many as the requests that stall, and hardly any on the other
-/// one. A server that stalls by itself does not hold up another program; a machine that stands still does.
+/// `duel net serve` on the slow side's machine has segments of its answers sent again, and that on the other one has not.
+///
+/// A lost segment holds up a request for as long as a time-out only where fewer than three others follow it at once, which would tell of it
+/// (RFC 5681, 3.2), or where it gets lost again. So of answers of n segments, of which a share p gets lost, 3p + np² may stall at
+/// most. Of more stalls than that the rest is the server's own. A machine that stands still as a whole, or a program that waits, has one segment
+/// sent again for each time-out at most; of lost segments most are repaired at once.
 fn by_path(gap: &Gap<'_>, reference: &View<'_>, stalled_share: f64, stalled: &str) -> Result<ByPath, Standing> {
-    let paths = match measured(gap, Layer::Path) {
-        Ok(paths) => paths,
-        Err(wants @ Standing::Wants(_)) => return Err(wants),
-        Err(_) => return Ok(ByPath::Open(String::new())),
-    };
-    let open = |why: String| Ok(ByPath::Open(format!("; {why}")));
-    if let Err(why) = ensure_same_paths(gap, paths) {
-        return open(why);
+    const LAST_SEGMENTS: f64 = 3.0;
+    /// What time-outs alone send again may be counted twice, when an answer has ended as well.
+    const AGAIN_PER_TIMEOUT: f64 = 3.0;
+    if !gap.case.has_net_servers {
+        return Ok(ByPath::Open(String::new()));
     }
-    if reference.connections() != Some(paths.plan.ops_at_a_time()) {
-        return open("exchanges with `duel net serve` were not made as many at a time".to_owned());
+    // The cheaper probe first.
+    let small_ones_wait = small_ones_wait_as_well(gap, reference, Sends::ONE_FLIGHT_BYTES as f64, stalled)?;
+    let exchanges = match Exchanges::of(gap, reference) {
+        Ok(exchanges) => exchanges,
+        Err(Standing::Undecided(told)) => return Ok(ByPath::Open(format!("; {}", told.text))),
+        Err(standing) => return Err(standing),
+    };
+    let open = |why: &str| Ok(ByPath::Open(format!("; {why}")));
+    if !exchanges.sender_tells() {
+        return open("of exchanges as short as these `duel net serve` does not tell what it sends again");
     }
-    let (Some(slow), Some(fast)) = (paths.comparison.get(gap.slow), paths.comparison.get(gap.fast)) else {
-        return open("how exchanges with `duel net serve` go is not known of both paths".to_owned());
+    let [slow, fast] = exchanges.both();
+    let not_known = || open("what `duel net serve` sends again is not known of both paths");
+    let Some((again, is_more)) = each_loses_more(gap, slow, fast) else { return not_known() };
+    if !is_more {
+        return open(&format!("with `duel net serve` {again}"));
+    }
+    let (Some(per_op), Some((_, of_slow)), Some((_, of_fast)), Some(segments), Some(timed_out)) = (
+        slow.sent_again_per_op(),
+        slow.sent_again(),
+        fast.sent_again(),
+        slow.segments_per_op(),
+        exchanges.timed_out(),
+    ) else {
+        return not_known();
     };
-    let (slow, fast) = (Path::of(slow), Path::of(fast));
-    let Some((again, true)) = each_loses_more(gap, slow, fast) else {
-        return open("`duel net serve` does not have clearly more segments sent again on its path".to_owned());
-    };
-    let hit = slow.sent_again_per_op().unwrap_or(0.0);
+    if per_op < AGAIN_PER_TIMEOUT * timed_out {
+        return open(&format!(
+            "with `duel net serve` {again}, and up to {} of them wait for a time-out: a machine that stands still would look so",
+            percent(timed_out)
+        ));
+    }
+    let lost = of_slow - of_fast;
+    let hit = per_op.min(LAST_SEGMENTS * lost + segments * lost * lost);
     let share = share_of_lost(reference, hit, MOST_PER_LOSS_NS).unwrap_or(0.0).min(stalled_share);
     if share < Flip::NOTEWORTHY {
-        return open(format!("with `duel net serve` {again}, which is {} of the gap", percent(share)));
+        return open(&format!("with `duel net serve` {again}: {} of the gap", percent(share)));
     }
-    let told = told_of(paths, [gap.slow, gap.fast], Layer::Path, format!("with `duel net serve` as well: {again}"));
+    // What exchanges take longer is more than what stalls.
+    if share < Flip::EXPLAINS && exchanges.worth(gap, reference).is_ok_and(|worth| worth > share) {
+        return open(&format!("with `duel net serve` {again}, and {}", exchanges.tell(gap)));
+    }
     // A sender that starts too fast loses what is its own doing.
-    let is_long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
-    let congestion = [gap.slow, gap.fast].map(|side| paths.text(side, "tcp.peer_congestion"));
-    if is_long && (congestion[0].is_none() || congestion[0] != congestion[1]) {
-        return open("its congestion control is not known to be the same on both machines".to_owned());
+    let [of_slow, of_fast] = exchanges.congestion();
+    if of_slow.is_none() || of_slow != of_fast {
+        return open("the congestion control of `duel net serve` is not known to be the same on both machines");
     }
-    let is_of_all = small_ones_wait_as_well(gap, reference, &told)?;
-    // All connections may well wait for lost packets at once, if each does so for most of the time; a machine that stands still looks so, too.
-    let is_sure = is_of_all && stands_still(gap).is_none();
-    let confidence = if is_sure { Confidence::Likely } else { Confidence::Possible };
+    let confidence = if small_ones_wait { Confidence::Likely } else { Confidence::Possible };
+    let told = exchanges.told(format!("with `duel net serve` as well: {again}"));
     let facts = vec![gap.evidence(reference, stalled.to_owned()), told];
     Ok(ByPath::Shown(accuse(gap, share, confidence, facts)))
 }
