@@ -390,17 +390,19 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// A fact that was negotiated with a target.
+    /// A fact that was negotiated with a target: as seen in the comparison, else at the first contact.
     pub(crate) fn fact<T>(&self, index: usize, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
-        self.case.fact(index, of)
+        let seen = self.case.comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
+        let first = self.case.first_contact.get(index).and_then(Option::as_ref);
+        seen.and_then(&of).or_else(|| first.and_then(&of))
     }
 
-    /// One that is a text.
+    /// The same of one that is a text.
     pub(crate) fn text(&self, index: usize, name: &str) -> Option<&'a str> {
-        self.case.text(index, name)
+        self.fact(index, |seen| seen.text(name))
     }
 
-    /// One that is a whole number.
+    /// The same of one that is a whole number.
     pub(crate) fn count(&self, index: usize, name: &str) -> Option<u64> {
         self.fact(index, |seen| seen.count(name))
     }

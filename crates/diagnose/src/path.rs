@@ -41,9 +41,10 @@ impl<'a> Path<'a> {
         Some((self.count("window_limited_us")? + self.count("buffer_limited_us")?) / busy)
     }
 
-    /// For how long its sender had something under way, or to send, ns per op: over several streams their times add up.
+    /// For how long its sender had something to send, or had not heard that it came, ns per op; over several streams their times add up.
     pub(crate) fn busy_ns_per_op(&self) -> Option<f64> {
-        (self.seen.ok > 0).then(|| Some(self.count("busy_us")? * 1e3 / self.seen.ok as f64))?
+        let us_per_op = self.seen.counted_per_op.get(&Id::new("busy_us")).filter(|&&us| us > 0.0)?;
+        Some(us_per_op * 1e3)
     }
 
     /// Segments sent again, and their share of all that were sent.
@@ -56,11 +57,6 @@ impl<'a> Path<'a> {
     pub(crate) fn sent_again_per_op(&self) -> Option<f64> {
         let (again, _) = self.sent_again()?;
         (self.seen.ok > 0).then(|| again / self.seen.ok as f64)
-    }
-
-    /// Segments that are sent for an op.
-    pub(crate) fn segments_per_op(&self) -> Option<f64> {
-        (self.seen.ok > 0).then(|| Some(self.segments()? / self.seen.ok as f64))?
     }
 
     /// Segments of an op that get lost. By their share of all segments, and not by their number: what was handed over beyond the last op of

@@ -50,17 +50,6 @@ impl Profile {
         let at = p + (q - p) * (least_ns - below) as f64 / (above - below) as f64;
         Some(1.0 - at)
     }
-
-    /// The same at most: as if all values between the probabilities taken were as long as those at the higher one.
-    pub fn most_from(&self, least_ns: Nanos) -> Option<f64> {
-        let is_whole = self.at_ns.len() == Self::PROBABILITIES.len();
-        let place = self.at_ns.partition_point(|&value| value < least_ns);
-        is_whole.then(|| match place {
-            0 => 1.0,
-            place if place == self.at_ns.len() => 0.0,
-            place => 1.0 - Self::PROBABILITIES[place - 1],
-        })
-    }
 }
 
 #[cfg(test)]
@@ -77,14 +66,11 @@ mod tests {
         let slow = profile.share_from(41_000_000).unwrap();
         assert!((0.05..=0.1).contains(&slow), "{slow}");
         assert_eq!((profile.share_from(500_000), profile.share_from(42_000_000)), (Some(1.0), Some(0.0)));
-        let most = profile.most_from(41_000_000).unwrap();
-        assert!((0.0999..0.16).contains(&most), "{most}");
-        assert_eq!((profile.most_from(500_000), profile.most_from(42_000_000)), (Some(1.0), Some(0.0)));
     }
 
     #[test]
     fn nothing_recorded_is_not_zero() {
         let nothing = Profile::of(&Distribution::default());
-        assert_eq!((nothing.quantile_ns(0.5), nothing.share_from(1), nothing.most_from(1)), (None, None, None));
+        assert_eq!((nothing.quantile_ns(0.5), nothing.share_from(1)), (None, None));
     }
 }

@@ -1,10 +1,8 @@
 //! The gap that work of another kind shows in a layer below the targets, beside the gap that is to be explained.
 
-use crate::case::Case;
 use crate::cause::Standing;
 use crate::gap::{Flip, Gap};
 use crate::probes::{FILES, Kind, Mode, PATH};
-use crate::repeat;
 use duel_model::{Call, Confidence, Evidence, Finding, Layer, NotMade, Probe, sanitize_line};
 
 /// How a layer is asked for and told.
@@ -72,33 +70,24 @@ fn below(layer: Layer) -> &'static Below {
     }
 }
 
-/// What lies below the targets of the gap, once it was measured. Wants the probe that measures it.
-pub(crate) fn measured<'a>(gap: &Gap<'a>, layer: Layer) -> Result<&'a Case<'a>, Standing> {
-    let open = |why: String| Standing::Undecided(gap.not_measured(why));
-    let told = below(layer);
-    if let Some(below) = gap.case.layer(layer) {
-        return Ok(below);
-    }
-    // Whatever has become of it, it was asked for once.
-    Err(match gap.case.outcome(&told.first.id(gap.mode)) {
-        Some(outcome) => {
-            let why = outcome.unavailable.as_ref().map_or("it told nothing", NotMade::told);
-            open(format!("{}: {}", told.not_done, sanitize_line(why)))
-        }
-        None => match told.first.possible(&gap.case) {
-            Ok(()) => Standing::Wants(vec![told.first.probe(&gap.case, gap.mode)]),
-            Err(why) => open(why),
-        },
-    })
-}
-
 /// The gap of the same pair in a layer below, the same side being slow. Wants the probe that shows it.
 pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standing> {
-    let below = measured(gap, layer)?;
-    let compared = |how: Compared| {
-        let text = (self::below(layer).compared)(how, &gap.slow_name(), &gap.fast_name());
-        Standing::Undecided(gap.not_measured(text))
+    let open = |why: String| Standing::Undecided(gap.not_measured(why));
+    let told = below(layer);
+    let Some(below) = gap.case.layer(layer) else {
+        // Whatever has become of it, it was asked for once.
+        return Err(match gap.case.outcome(&told.first.id(gap.mode)) {
+            Some(outcome) => {
+                let why = outcome.unavailable.as_ref().map_or("it told nothing", NotMade::told);
+                open(format!("{}: {}", told.not_done, sanitize_line(why)))
+            }
+            None => match told.first.possible(&gap.case) {
+                Ok(()) => Standing::Wants(vec![told.first.probe(&gap.case, gap.mode)]),
+                Err(why) => open(why),
+            },
+        });
     };
+    let compared = |how: Compared| open((told.compared)(how, &gap.slow_name(), &gap.fast_name()));
     let pair = below.main_pairs().find(|(index, _)| *index == gap.slow.max(gap.fast));
     let (index, pair) = pair.ok_or_else(|| compared(Compared::NotKnown))?;
     match Gap::open(*below, index, pair) {
@@ -111,13 +100,7 @@ pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standin
 
 /// Evidence from a layer below.
 pub(crate) fn told_below(below: &Gap<'_>, layer: Layer, text: String) -> Evidence {
-    told_of(&below.case, [below.slow, below.fast], layer, text)
-}
-
-/// The same of two targets that may be alike there.
-pub(crate) fn told_of(case: &Case<'_>, [one, other]: [usize; 2], layer: Layer, text: String) -> Evidence {
-    let repeat = repeat::command(case, [one.min(other), one.max(other)], None);
-    Evidence::new(below(layer).first.id(Mode::Alone), text, repeat)
+    outward(below.evidence(&below.comparison, text), layer)
 }
 
 /// A probe that a layer below asks for, as it is asked for from above.

@@ -8,7 +8,6 @@ pub(crate) mod counted;
 pub(crate) mod database;
 pub(crate) mod db_settings;
 pub(crate) mod device;
-pub(crate) mod exchanges;
 pub(crate) mod file_reads;
 pub(crate) mod filter_rules;
 pub(crate) mod flushes;

@@ -1,7 +1,6 @@
 //! What is known of the paths of network work: how long a round trip is, what TCP says held it back, what was sent again, and how
 //! the flow grows with the number of streams.
 
-use crate::case::Case;
 use crate::cause::Standing;
 use crate::evidence::device::setting;
 use crate::gap::{Gap, Look, View};
@@ -26,15 +25,13 @@ pub(crate) enum Sends {
 }
 
 impl Sends {
-    /// What a connection sends at once when it is new (RFC 6928), in segments of the shortest size that TCP is sure of: an exchange that is
-    /// no longer waits for one round trip.
-    pub(crate) const ONE_FLIGHT_BYTES: u64 = 10 * 536;
-
-    /// Whether all of it is under way at once.
+    /// Whether all of it is under way at once. What a connection sends when it is new (RFC 6928), in segments of the shortest size
+    /// that TCP is sure of: an exchange that is no longer waits for one round trip.
     pub(crate) fn fits_one_flight(self) -> bool {
+        const ONE_FLIGHT_BYTES: u64 = 10 * 536;
         match self {
             Self::Blocks { .. } => false,
-            Self::Exchange { bytes } => bytes <= Self::ONE_FLIGHT_BYTES,
+            Self::Exchange { bytes } => bytes <= ONE_FLIGHT_BYTES,
             Self::Connection | Self::Datagrams => true,
         }
     }
@@ -42,12 +39,7 @@ impl Sends {
 
 /// What the plan's ops send; `None`: they are not of this kind.
 pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
-    sends_of(&gap.case)
-}
-
-/// The same of a case.
-pub(crate) fn sends_of(case: &Case<'_>) -> Option<Sends> {
-    let WorkloadPlan::Plain(kind) = &case.plan.workload else { return None };
+    let WorkloadPlan::Plain(kind) = &gap.case.plan.workload else { return None };
     let value = |name: &str| kind.schema.param(name).map(|param| kind.get(param));
     let bytes = |name: &str| value(name)?.parse::<u64>().ok();
     Some(match value("op")? {
@@ -94,22 +86,6 @@ pub(crate) fn loses_more(slow: Path<'_>, fast: Path<'_>) -> Option<bool> {
     const CLEARLY: f64 = 4.0;
     let ((count, share), (_, of_fast)) = (slow.sent_again()?, fast.sent_again()?);
     Some(count >= LEAST && share >= LEAST_SHARE && share >= CLEARLY * of_fast)
-}
-
-/// As [`loses_more`], for each exchange, and in words. Where the last segment of an answer waits for its acknowledgement it is sent again to
-/// ask for that (RFC 8985), lost or not: by the share of all segments a path that loses nothing would hide what another one loses.
-pub(crate) fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<(String, bool)> {
-    const LEAST: f64 = 10.0;
-    /// As of segments: fewer are worth little of any gap.
-    const LEAST_EACH: f64 = 1e-3;
-    const CLEARLY: f64 = 4.0;
-    let ((count, _), of_slow, of_fast) = (slow.sent_again()?, slow.sent_again_per_op()?, fast.sent_again_per_op()?);
-    let text = format!(
-        "for each exchange with {} {of_slow:.4} segments are sent again, with {} {of_fast:.4}",
-        gap.slow_name(),
-        gap.fast_name()
-    );
-    Some((text, count >= LEAST && of_slow >= LEAST_EACH.max(CLEARLY * of_fast)))
 }
 
 /// How the slow side's flow grows with streams.

@@ -78,8 +78,6 @@ pub struct Path {
     /// What waits does so at the other end.
     pub waits_there: bool,
     pub congestion: &'static str,
-    /// Share of the answers for which the machine at its end stands still, and sends again when it goes on.
-    pub stands_still: f64,
     /// How much later the program at its end answers than the path makes it.
     pub late_s: f64,
     /// Where its other end is.
@@ -106,7 +104,6 @@ pub const CLEAN: Path = Path {
     cut_off: 0.0,
     waits_there: false,
     congestion: "cubic",
-    stands_still: 0.0,
     late_s: 0.0,
     peer: "10.0.0.1:3835",
 };
@@ -157,20 +154,8 @@ impl Path {
                 let flow = (streams * window.min(left)).min(all);
                 // An exchange waits for a round trip, and then for its answer.
                 let answer = set("block").filter(|_| op == "bulk-reverse");
-                let lane_s = |bytes: f64| self.trip_s + streams * bytes / flow;
-                // What waits for a time-out: what gets lost at the end of an answer, or is lost again.
-                let of_answer =
-                    |bytes: f64| 3.0 * self.lost + bytes / segment * self.lost * self.lost + self.stands_still;
-                let waits_s = |bytes: f64| 0.205 * of_answer(bytes).min(1.0);
-                if let Some(bytes) = answer {
-                    let took = |number: u64| {
-                        let waits = number < (1000.0 * of_answer(bytes)) as u64;
-                        ((lane_s(bytes) + self.late_s + if waits { 0.205 } else { 0.0 }) * 1e9) as u64
-                    };
-                    times = Distribution::from_values((0..1000).map(took));
-                }
                 let flow =
-                    answer.map_or(flow, |bytes| streams * bytes / (lane_s(bytes) + self.late_s + waits_s(bytes)));
+                    answer.map_or(flow, |bytes| streams * bytes / (self.trip_s + self.late_s + streams * bytes / flow));
                 let is_capped = self.cap <= flow;
                 let waits =
                     (window * streams <= flow && self.tells_window && set("window").is_none()) || self.reads <= flow;
@@ -179,18 +164,16 @@ impl Path {
                 facts.note("tcp.rtt_us", Some((loaded_s * 1e6) as u64));
                 facts.note("tcp.segment_bytes", Some(segment as u64));
                 facts.note("tcp.congestion", Some(congestion));
-                facts.note("tcp.peer_congestion", Some(congestion));
                 let segments = 3.0 * flow / segment;
                 // Each stream of BBR sends more than its part, to see whether there is more.
                 let too_much = if congestion == "bbr" { 0.05 * streams.sqrt() } else { 0.05 };
                 let of_start = if congestion == "bbr" { 0.0 } else { self.overshoots };
                 let again =
                     (self.lost + of_start + if is_capped && self.is_policed { too_much } else { 0.0 }) * segments;
-                let again = again + answer.map_or(0.0, |bytes| self.stands_still * 3.0 * flow / bytes);
                 let held = if waits { 2.5e6 } else { 0.0 };
-                // Over all streams. Who waits for a program has nothing under way.
-                let idle_us = answer.map_or(0.0, |bytes| 3e6 * self.late_s * flow / bytes);
-                let busy_us = if answer.is_some() { 3e6 * streams - idle_us } else { 3e6 };
+                // Over all streams; who waits for a program has nothing under way.
+                let late_us = answer.map_or(0.0, |bytes| 3e6 * self.late_s * flow / bytes);
+                let busy_us = if answer.is_some() { 3e6 * streams - late_us } else { 3e6 };
                 let counted = [("busy_us", busy_us), ("window_limited_us", held), ("buffer_limited_us", 0.0)];
                 let sent = [("segments", segments), ("retransmits", again)];
                 let bytes = answer.unwrap_or(BLOCK);

@@ -1,11 +1,14 @@
 //! Pauses of the whole server in the simulated world: found on either side, and never where something alike is at work.
 
+use crate::world::network::{Net, Stall};
 use crate::world::{Server, World, named, world};
+use duel_model::web::phase;
 use duel_model::{Confidence, SECOND_NS};
 
 /// A server whose machine is read: no quota, nobody else on its CPUs, enough memory.
 fn good() -> Server {
-    Server { cores: 8.0, facts: Some(Vec::new()), all_read: true, ..Server::default() }
+    let net = Net { profiles: true, ..Net::default() };
+    Server { cores: 8.0, facts: Some(Vec::new()), all_read: true, net, ..Server::default() }
 }
 
 fn pausing(share: f64) -> Server {
@@ -103,4 +106,15 @@ fn few_connections_do_not_tell_stalls_from_slow_requests() {
     let mut world = a_world(&pausing(0.3), &good());
     world.plan.load.connections = 3;
     assert_left_open(&world);
+}
+
+#[test]
+fn stalls_too_short_to_be_looked_for_are_not_ruled_out() {
+    let mut short = good();
+    short.net.stalls.push(Stall::of(phase::WAIT, 0.3, 6e6));
+    assert_left_open(&a_world(&short, &good()));
+    // All requests take longer, the quickest too.
+    a_world(&Server { delay: 2e6, ..good() }, &good()).both_ways(|explanation, _| {
+        assert!(explanation.ruled_out.iter().any(|cause| cause == "app.pauses"), "{explanation:#?}");
+    });
 }

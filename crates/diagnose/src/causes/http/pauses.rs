@@ -21,7 +21,7 @@ use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, pid};
 use crate::evidence::stall::{worth_log, worth_log_of};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::probes::ALONE;
-use duel_model::{Confidence, Evidence, MILLISECOND_NS, Probe, TargetStalls, format_duration_ns};
+use duel_model::{Confidence, Evidence, MILLISECOND_NS, Probe, TargetObservation, TargetStalls, format_duration_ns};
 use duel_stats::Estimate;
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -51,7 +51,15 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let line = |text: String| gap.evidence(view, text);
     let share = seen.share(view);
     if seen.most_log() < Flip::NOTEWORTHY * view.log.low() {
-        return Err(Standing::RuledOut(line(seen.told(gap))));
+        // Shorter ones are not looked for. They leave the quickest requests as they are.
+        let shorter_log = seen.most_log_of_shorter(view);
+        return Err(match shorter_log {
+            Some(log) if log < Flip::NOTEWORTHY * view.log.low() => Standing::RuledOut(line(seen.told(gap))),
+            _ => Standing::Undecided(line(format!(
+                "{}; stalls of less than 10 ms, or than four requests usually take, are not looked for",
+                seen.told(gap)
+            ))),
+        });
     }
     let beyond_chance = seen.beyond_log.mid > Flip::MANY_LOOKS * seen.beyond_log.below;
     if share < Flip::NOTEWORTHY || !beyond_chance || seen.beyond_log.mid < gap.case.margin_log() {
@@ -141,6 +149,14 @@ impl Seen {
         let missed = RULE_OF_THREE * longest_ns / self.slow.watched_ns.max(1) as f64;
         let share = (self.slow.share + missed).max(self.slow.share + self.slow.share_half);
         worth_log_of(share).max(self.beyond_log.high())
+    }
+
+    /// The most that stalls can be worth which are too short to be looked for: what is left of the gap, by all of the time, when all requests of the slow
+    /// side are as much quicker as would make the quickest quarter of them alike. `None`: how the times are spread is not known.
+    fn most_log_of_shorter(&self, view: &View<'_>) -> Option<f64> {
+        let quick = |seen: &TargetObservation| seen.service_profile.quantile_ns(0.25).filter(|&ns| ns > 0);
+        let (slow_ns, fast_ns) = (quick(view.slow)? as f64, quick(view.fast)? as f64);
+        Some((self.whole_log - (slow_ns / fast_ns).ln()).max(0.0))
     }
 
     fn mean_ns(&self) -> f64 {

@@ -3,8 +3,7 @@
 //! What is lost is sent again: after a round trip where later packets tell of it, else after a time-out of 200 ms and
 //! more for data, and of 1 s for the first packet of a connection. The machine counts what it sends again. Of what *we* send
 //! again TCP tells of requests that were late for it; of first packets it is seen in connecting, where nothing but a lost
-//! packet or a full queue costs a second, and a queue is not full for a single connection. Where a machine is not read, another program on
-//! it may tell: `duel net serve`, whose TCP counts what it sends again of as many bytes on the same path.
+//! packet or a full queue costs a second, and a queue is not full for a single connection.
 //!
 //! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long and sends next to nothing
 //! again, and connects in time; where all of a server stands still at once, its longest requests are no lost packets'. A cap that
@@ -12,10 +11,8 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::counted::{Counted, share_of_phases};
-use crate::evidence::exchanges::Exchanges;
 use crate::evidence::lost::{MOST_PER_LOSS_NS, share_of_lost};
 use crate::evidence::machines::Machines;
-use crate::evidence::paths::{Sends, each_loses_more};
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls, worth_log_of};
 use crate::evidence::worth::reference;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
@@ -29,9 +26,8 @@ static ENTRY: CauseEntry = CauseEntry {
     signature: "hosts: segments sent again, as many as the requests in whose longer time the gap lies (and no \
                 quota holds the server back, which makes some of it be sent again); from outside: requests that TCP at \
                 this end had to send again and that were late for it, or connects of a second and more over one \
-                connection; or `duel net serve` on its machine (`--net-server`) has so many segments of its answers sent again that as \
-                many requests may stall",
-    at_most: "likely; possible where the machine of the slow side alone is read, and where `duel net serve` tells and no single byte can be had",
+                connection",
+    at_most: "likely; possible where the fast side's machine is not read",
     needs_machine: false,
 };
 
@@ -107,7 +103,20 @@ impl SentAgain {
 
 /// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
 fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, share: f64) -> Result<Standing, Standing> {
-    small_ones_wait_as_well(gap, reference, LONG_RESPONSE_BYTES, &sent_again.told.text)?;
+    let long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
+    if long {
+        match gap.look(RANGE_1) {
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Shown(small) if small.log.low() <= 0.0 => {
+                let text = format!(
+                    "{}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same",
+                    sent_again.told.text
+                );
+                return Err(Standing::Undecided(gap.evidence(&small, text)));
+            }
+            Look::Shown(_) | Look::Missing(_) => {}
+        }
+    }
     if let Ok(machines) = Machines::read(gap)
         && machines.slow.is_held_back(&machines.view)
     {
@@ -120,7 +129,8 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
     }
     // TCP sends again to a server that stands still, too; and a lost packet holds up one connection, not all at once.
     let is_worth_it = |stalls: &TargetStalls| worth_log_of(stalls.share) >= Flip::NOTEWORTHY * gap.comparison.log.mid;
-    if let Some(stalls) = gap.comparison.slow.stalls.filter(is_worth_it) {
+    let stands_still = gap.comparison.slow.stalls.filter(is_worth_it);
+    if let Some(stalls) = stands_still {
         let text = format!(
             "{}, but {} stood still for all connections at once for {:.1} % of the time: what that delays others take for lost, and the \
              longest requests are its own",
@@ -133,24 +143,6 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
     // Where the other machine is not read, it may send as much again.
     let confidence = if sent_again.counted.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
     Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
-}
-
-/// Whether a response of one byte comes late as well, where responses have more than `most` bytes. A cap that drops what exceeds it spares
-/// small responses. `false`: that could not be asked. `text` is what speaks for losses.
-fn small_ones_wait_as_well(gap: &Gap<'_>, reference: &View<'_>, most: f64, text: &str) -> Result<bool, Standing> {
-    if reference.slow.bytes_in_per_op.is_some_and(|bytes| bytes <= most) {
-        return Ok(true);
-    }
-    match gap.look(RANGE_1) {
-        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        Look::Shown(small) if small.log.low() <= 0.0 => {
-            let text =
-                format!("{text}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same");
-            Err(Standing::Undecided(gap.evidence(&small, text)))
-        }
-        Look::Shown(_) => Ok(true),
-        Look::Missing(_) => Ok(false),
-    }
 }
 
 /// Requests that were late because TCP at our end had to send a segment of theirs again. It did so because no acknowledgement came,
@@ -230,15 +222,7 @@ fn by_connecting(
         return Err(if excluded { Standing::RuledOut(gap.evidence(reference, text)) } else { open(text) });
     }
     if syns.count < LEAST_SYNS || fast_syns.count > syns.count / 3.0 {
-        let why = match sent_again {
-            // What the machine itself counts says more than what another program on it has sent again.
-            None => match by_path(gap, reference, share, &told)? {
-                ByPath::Shown(standing) => return Ok(standing),
-                ByPath::Open(why) => why,
-            },
-            Some(_) => String::new(),
-        };
-        return Err(open(format!("{told}{}: that may be stalls of the server as well{why}", counted())));
+        return Err(open(format!("{told}{}: that may be stalls of the server as well", counted())));
     }
     let lost = format!(
         "about {:.0} connections to {slow} took as long as a first packet that was sent again (1 s and more), {:.0} to \
@@ -252,79 +236,6 @@ fn by_connecting(
         }
         _ => Err(open(format!("{lost}: a listen queue that overflows does the same"))),
     }
-}
-
-/// What another program on the same machines tells.
-enum ByPath {
-    Shown(Standing),
-    /// Why it leaves that open, as the end of a sentence; empty where nothing answers there.
-    Open(String),
-}
-
-/// `duel net serve` on the slow side's machine has segments of its answers sent again, and that on the other one has not.
-///
-/// A lost segment holds up a request for as long as a time-out only where fewer than three others follow it at once, which would tell of it
-/// (RFC 5681, 3.2), or where it gets lost again. So of answers of n segments, of which a share p gets lost, 3p + np² may stall at
-/// most. Of more stalls than that the rest is the server's own. A machine that stands still as a whole, or a program that waits, has one segment
-/// sent again for each time-out at most; of lost segments most are repaired at once.
-fn by_path(gap: &Gap<'_>, reference: &View<'_>, stalled_share: f64, stalled: &str) -> Result<ByPath, Standing> {
-    const LAST_SEGMENTS: f64 = 3.0;
-    /// What time-outs alone send again may be counted twice, when an answer has ended as well.
-    const AGAIN_PER_TIMEOUT: f64 = 3.0;
-    if !gap.case.has_net_servers {
-        return Ok(ByPath::Open(String::new()));
-    }
-    // The cheaper probe first.
-    let small_ones_wait = small_ones_wait_as_well(gap, reference, Sends::ONE_FLIGHT_BYTES as f64, stalled)?;
-    let exchanges = match Exchanges::of(gap, reference) {
-        Ok(exchanges) => exchanges,
-        Err(Standing::Undecided(told)) => return Ok(ByPath::Open(format!("; {}", told.text))),
-        Err(standing) => return Err(standing),
-    };
-    let open = |why: &str| Ok(ByPath::Open(format!("; {why}")));
-    if !exchanges.sender_tells() {
-        return open("of exchanges as short as these `duel net serve` does not tell what it sends again");
-    }
-    let [slow, fast] = exchanges.both();
-    let not_known = || open("what `duel net serve` sends again is not known of both paths");
-    let Some((again, is_more)) = each_loses_more(gap, slow, fast) else { return not_known() };
-    if !is_more {
-        return open(&format!("with `duel net serve` {again}"));
-    }
-    let (Some(per_op), Some((_, of_slow)), Some((_, of_fast)), Some(segments), Some(timed_out)) = (
-        slow.sent_again_per_op(),
-        slow.sent_again(),
-        fast.sent_again(),
-        slow.segments_per_op(),
-        exchanges.timed_out(),
-    ) else {
-        return not_known();
-    };
-    if per_op < AGAIN_PER_TIMEOUT * timed_out {
-        return open(&format!(
-            "with `duel net serve` {again}, and up to {} of them wait for a time-out: a machine that stands still would look so",
-            percent(timed_out)
-        ));
-    }
-    let lost = of_slow - of_fast;
-    let hit = per_op.min(LAST_SEGMENTS * lost + segments * lost * lost);
-    let share = share_of_lost(reference, hit, MOST_PER_LOSS_NS).unwrap_or(0.0).min(stalled_share);
-    if share < Flip::NOTEWORTHY {
-        return open(&format!("with `duel net serve` {again}: {} of the gap", percent(share)));
-    }
-    // What exchanges take longer is more than what stalls.
-    if share < Flip::EXPLAINS && exchanges.worth(gap, reference).is_ok_and(|worth| worth > share) {
-        return open(&format!("with `duel net serve` {again}, and {}", exchanges.tell(gap)));
-    }
-    // A sender that starts too fast loses what is its own doing.
-    let [of_slow, of_fast] = exchanges.congestion();
-    if of_slow.is_none() || of_slow != of_fast {
-        return open("the congestion control of `duel net serve` is not known to be the same on both machines");
-    }
-    let confidence = if small_ones_wait { Confidence::Likely } else { Confidence::Possible };
-    let told = exchanges.told(format!("with `duel net serve` as well: {again}"));
-    let facts = vec![gap.evidence(reference, stalled.to_owned()), told];
-    Ok(ByPath::Shown(accuse(gap, share, confidence, facts)))
 }
 
 fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, facts: Vec<Evidence>) -> Standing {

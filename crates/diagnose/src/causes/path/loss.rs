@@ -10,9 +10,7 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, shown_flip};
 use crate::evidence::lost::{MOST_PER_LOSS_NS, share_of_lost};
-use crate::evidence::paths::{
-    KINDS, Sends, both, congestion_of_sender, each_loses_more, loses_more, queues, sends, streams,
-};
+use crate::evidence::paths::{KINDS, Sends, both, congestion_of_sender, loses_more, queues, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::path::Path;
@@ -40,7 +38,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let [slow, fast] = both(reference);
     match sends(gap) {
         Some(Sends::Datagrams) => of_datagrams(gap, reference, [slow, fast]),
-        Some(Sends::Connection) => of_waiting(gap, reference, "connections", Vec::new()),
+        Some(Sends::Connection) => of_waiting(gap, reference, Sends::Connection, Vec::new()),
         Some(sends) => {
             let is_exchange = matches!(sends, Sends::Exchange { .. });
             let counted = match is_exchange {
@@ -57,7 +55,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
                 }
                 // How many of a thousand get lost says little of them: one that waits for a time-out costs as much as thousands.
                 let facts = if more { vec![gap.evidence(reference, again)] } else { Vec::new() };
-                return of_waiting(gap, reference, "exchanges", facts);
+                return of_waiting(gap, reference, sends, facts);
             }
             if !more {
                 return Err(Standing::RuledOut(gap.evidence(reference, again)));
@@ -90,6 +88,22 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
 }
 
+/// As [`loses_more`], for each exchange, and in words. Where the last segment of an answer waits for its acknowledgement it is sent again to
+/// ask for that (RFC 8985), lost or not: by the share of all segments a path that loses nothing would hide what another one loses.
+fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<(String, bool)> {
+    const LEAST: f64 = 10.0;
+    /// As of segments: fewer are worth little of any gap.
+    const LEAST_EACH: f64 = 1e-3;
+    const CLEARLY: f64 = 4.0;
+    let ((count, _), of_slow, of_fast) = (slow.sent_again()?, slow.sent_again_per_op()?, fast.sent_again_per_op()?);
+    let text = format!(
+        "for each exchange with {} {of_slow:.4} segments are sent again, with {} {of_fast:.4}",
+        gap.slow_name(),
+        gap.fast_name()
+    );
+    Some((text, count >= LEAST && of_slow >= LEAST_EACH.max(CLEARLY * of_fast)))
+}
+
 /// Exchanges of the slow side have more segments sent again, by whichever end is told, and those that it can have hit take so much longer.
 /// `None`: they take no longer than the others.
 fn of_exchanges(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, again: &str) -> Result<Option<Standing>, Standing> {
@@ -105,9 +119,12 @@ fn of_exchanges(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, again: &str) 
     };
     let text = format!("{again}; exchanges that this can have hit make {} of the gap", percent(share));
     let told = told(gap, &text, alike.into_iter().collect());
-    // What is longer than is under way at once may be policed, or wait in a short queue that overflows, and lose as much for that.
-    let confidence = if sends.fits_one_flight() { Confidence::Likely } else { Confidence::Possible };
-    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), confidence, told)))
+    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), most_of_exchanges(sends), told)))
+}
+
+/// What is longer than is under way at once may be policed, or wait in a short queue that overflows, and lose as much for that.
+fn most_of_exchanges(sends: Sends) -> Confidence {
+    if sends.fits_one_flight() { Confidence::Likely } else { Confidence::Possible }
 }
 
 /// `3 % of the segments to B were sent again, none of those to A`.
@@ -260,12 +277,13 @@ fn at_random(
 
 /// Ops that wait for a packet to be sent again take hundreds of milliseconds, and the others do not: what the mean is beyond the
 /// usual time is what is waited for.
-fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Evidence>) -> Result<Standing, Standing> {
+fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, facts: Vec<Evidence>) -> Result<Standing, Standing> {
     /// From here on it may be waiting for a time-out, whose least is 200 ms on Linux.
     const TIMEOUT_NS: u64 = 150_000_000;
     /// The mean over all ops and the gap's own measure, that of the typical pair of slots, are two. Where the means are further apart than
     /// this many times the gap, slots typically have none of the ops that make them so.
     const AS_WIDE: f64 = 1.5;
+    let what = if sends == Sends::Connection { "connections" } else { "exchanges" };
     let times = |seen: &TargetObservation| {
         let mean_ns = seen.service_mean_ns.filter(|&ns| ns > 0.0)?;
         let usual_ns = seen.service_profile.quantile_ns(0.5)? as f64;
@@ -306,7 +324,7 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Eviden
         let text = format!("{text}; that packets were sent again is not known");
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
-    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, &text, facts)))
+    Ok(fit_by_host(gap, &ENTRY, Some(share), most_of_exchanges(sends), told(gap, &text, facts)))
 }
 
 /// Of datagrams it is counted what came. What gets lost at a lower rate as well is no cap.
