@@ -64,9 +64,19 @@ pub(crate) const GROUP: Kind = Kind::new(&Entry {
         http(case)?;
         refuse(chosen_text(kind, case, web::TLS_GROUP).is_none(), "the group is not known")
     },
-    varies: |kind, case, to| to.groups = forced(kind, case, web::TLS_GROUP),
+    varies: |kind, case, to| {
+        to.groups = forced(kind, case, web::TLS_GROUP).map(|mut groups| {
+            let curves = (0..case.plan.targets.len()).filter_map(|target| curve_of_certificate(case, target));
+            for curve in curves {
+                if groups.iter().all(|group| group != curve) {
+                    groups.push(curve.to_owned());
+                }
+            }
+            groups
+        });
+    },
     took_effect: |variation, seen| match (variation.groups.as_deref(), negotiated(seen, web::TLS_GROUP)) {
-        (Some([forced]), Some(group)) if group == forced => Ok(()),
+        (Some([forced, ..]), Some(group)) if group == forced => Ok(()),
         _ => Err("negotiated another group".to_owned()),
     },
     changes: &[web::TLS_GROUP],
@@ -519,9 +529,24 @@ fn chosen_text<'a>(kind: Kind, case: &Case<'a>, name: &str) -> Option<&'a str> {
 
 /// What it chose, as seen in the comparison, else at the first contact.
 fn chosen<'a, T>(kind: Kind, case: &Case<'a>, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
-    let seen = case.comparison.get(kind.number).and_then(|seen| seen.negotiated.as_ref());
-    let first = case.first_contact.get(kind.number).and_then(Option::as_ref);
+    of_target(case, kind.number, of)
+}
+
+fn of_target<'a, T>(case: &Case<'a>, target: usize, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
+    let seen = case.comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
+    let first = case.first_contact.get(target).and_then(Option::as_ref);
     seen.and_then(&of).or_else(|| first.and_then(&of))
+}
+
+/// The group of a target's certificate, which a client of TLS 1.2 has to offer as well: else such servers refuse (RFC 8422, 5.3).
+fn curve_of_certificate(case: &Case<'_>, target: usize) -> Option<&'static str> {
+    of_target(case, target, |seen| seen.text(web::TLS_VERSION).filter(|version| *version == "1.2"))?;
+    let key = of_target(case, target, web::CertificateKey::of).filter(|key| key.algorithm == "EC")?;
+    match key.bits? {
+        256 => Some("secp256r1"),
+        384 => Some("secp384r1"),
+        _ => None,
+    }
 }
 
 fn negotiated<'a>(seen: &'a TargetObservation, name: &str) -> Option<&'a str> {

@@ -473,10 +473,16 @@ impl Server {
         };
         let own = || Some((self.group, self.exchange));
         let (group, exchange) = match variation.groups.as_deref() {
-            Some([group]) if group == self.group => own()?,
-            Some([group]) => self.other_group.filter(|(name, _)| name == group)?,
+            Some([group, ..]) if group == self.group => own()?,
+            Some([group, ..]) => self.other_group.filter(|(name, _)| name == group)?,
             _ => own()?,
         };
+        // A certificate's curve has to be among the client's groups.
+        let lacks =
+            |curve: &str| variation.groups.as_ref().is_some_and(|groups| groups.iter().all(|group| group != curve));
+        if version == "1.2" && self.key == ("EC", 256) && lacks("secp256r1") {
+            return None;
+        }
         let signs = if cipher.contains("_ECDSA_") { "EC" } else { "RSA" };
         let other = self.other_key.filter(|(key, _)| cipher.contains("_WITH_") && key.0 == signs);
         let (key, sign) = other.unwrap_or((self.key, self.sign));
