@@ -362,6 +362,16 @@ fn loss() {
         assert_never(&pair(read(near(), &[], &QUIET), stops(share), 20e3, 16, true), &["net.loss"]);
         assert_only(&pair(read(near(), &[], &QUIET), stops(0.0), 20e3, 16, true), "net.loss", Confidence::Likely, 0.5);
     }
+    // Long responses of which no part can be had: a cap that drops what exceeds it does the same, and several connections carry no more.
+    let again = counts(&[("tcp.retransmitted_segments", 0.1)]);
+    let whole = |server: Server| Server { has_range: false, ..server };
+    let slow = whole(read(lossy(&near(), 0.1, 0.0), &[], &again));
+    for connections in [1, 16] {
+        let world = pair(whole(read(near(), &[], &QUIET)), slow.clone(), 20e3, connections, true);
+        assert_only(&world, "net.loss", Confidence::Possible, 0.7);
+    }
+    let capped = Server { places: 1.0, ..slow };
+    assert_never(&pair(whole(read(near(), &[], &QUIET)), capped, 20e3, 16, true), &["net.loss"]);
     // Some loss, and a server that is slow for another reason.
     let busy = read(Server { delay: 10e6, ..near() }, &[], &counts(&[("tcp.retransmitted_segments", 0.02)]));
     assert_never(&pair(read(near(), &[], &QUIET), busy, 600.0, 16, true), &["net.loss"]);

@@ -27,7 +27,7 @@ static ENTRY: CauseEntry = CauseEntry {
                 quota holds the server back, which makes some of it be sent again); from outside: requests that TCP at \
                 this end had to send again and that were late for it, or connects of a second and more over one \
                 connection",
-    at_most: "likely; possible where the fast side's machine is not read",
+    at_most: "likely; possible where the fast side's machine is not read, and where no single byte of a long response can be had",
     needs_machine: false,
 };
 
@@ -104,6 +104,7 @@ impl SentAgain {
 /// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
 fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, share: f64) -> Result<Standing, Standing> {
     let long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
+    let mut no_cap = true;
     if long {
         match gap.look(RANGE_1) {
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
@@ -114,7 +115,17 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
                 );
                 return Err(Standing::Undecided(gap.evidence(&small, text)));
             }
-            Look::Shown(_) | Look::Missing(_) => {}
+            Look::Shown(_) => {}
+            Look::Missing(_) if carries_no_more(&gap.comparison, reference) => {
+                let text = format!(
+                    "{}, but {} carries hardly more {} than over one connection: a cap that drops what exceeds it does the same",
+                    sent_again.told.text,
+                    gap.slow_name(),
+                    gap.comparison.over(gap.case.plan)
+                );
+                return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
+            }
+            Look::Missing(_) => no_cap = false,
         }
     }
     if let Ok(machines) = Machines::read(gap)
@@ -141,8 +152,18 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
         return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
     }
     // Where the other machine is not read, it may send as much again.
-    let confidence = if sent_again.counted.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
+    let is_more = sent_again.counted.fast_per_op.is_some();
+    let confidence = if is_more && no_cap { Confidence::Likely } else { Confidence::Possible };
     Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
+}
+
+/// Whether the slow side gets hardly more done over many connections than over one: each that loses packets by itself would add its own.
+fn carries_no_more(many: &View<'_>, one: &View<'_>) -> bool {
+    const HARDLY_MORE: f64 = 1.25;
+    let rates = many.slow.rate_per_s.zip(one.slow.rate_per_s);
+    many.connections() > Some(1)
+        && one.connections() == Some(1)
+        && rates.is_some_and(|(many, one)| many < HARDLY_MORE * one)
 }
 
 /// Requests that were late because TCP at our end had to send a segment of theirs again. It did so because no acknowledgement came,
