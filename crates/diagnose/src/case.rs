@@ -79,6 +79,13 @@ impl<'a> Case<'a> {
         self.below.iter().find(|(known, _)| *known == layer).map(|(_, case)| case)
     }
 
+    /// A fact that was negotiated with a target: as seen in the comparison, else at the first contact.
+    pub(crate) fn fact<T>(&self, target: usize, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
+        let seen = self.comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
+        let first = self.first_contact.get(target).and_then(Option::as_ref);
+        seen.and_then(&of).or_else(|| first.and_then(&of))
+    }
+
     pub(crate) fn http(&self) -> Option<&'a HttpPlan> {
         match &self.plan.workload {
             WorkloadPlan::Http(http) => Some(http),

@@ -390,11 +390,9 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// A fact that was negotiated with a target: as seen in the comparison, else at the first contact.
+    /// A fact that was negotiated with a target.
     pub(crate) fn fact<T>(&self, index: usize, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
-        let seen = self.case.comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
-        let first = self.case.first_contact.get(index).and_then(Option::as_ref);
-        seen.and_then(&of).or_else(|| first.and_then(&of))
+        self.case.fact(index, of)
     }
 
     /// The same of one that is a text.

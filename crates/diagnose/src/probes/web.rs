@@ -5,7 +5,7 @@ use super::settings::Value;
 use super::{Budget, Entry, FLIP, Kind, Load, refuse};
 use crate::case::Case;
 use duel_model::{
-    AddressRange, Facts, Nanos, SECOND_NS, TargetObservation, TlsVersion, Variation, format_bytes, sanitize_line, web,
+    AddressRange, Nanos, SECOND_NS, TargetObservation, TlsVersion, Variation, format_bytes, sanitize_line, web,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -261,7 +261,7 @@ struct Streams {
 /// Where a target takes fewer requests at a time on a connection than the plan sends.
 fn streams(case: &Case<'_>) -> Result<Streams, String> {
     let asked = http(case)?.streams();
-    let of = |index: usize| chosen(MORE_CONNECTIONS.of(index), case, |seen| seen.count(web::MAX_STREAMS));
+    let of = |index: usize| case.fact(index, |seen| seen.count(web::MAX_STREAMS));
     let all: Option<Vec<u64>> = (0..case.plan.targets.len()).map(of).collect();
     let fewest =
         all.and_then(|all| all.into_iter().min()).ok_or("how many requests a connection takes is not known")?;
@@ -468,9 +468,8 @@ pub(crate) const OTHER_FAMILY: Kind = Kind::new(&Entry {
 
 /// The addresses of the other family, by the numbers of their targets.
 fn other_addresses(kind: Kind, case: &Case<'_>) -> Result<BTreeMap<usize, SocketAddr>, String> {
-    let address = |index: usize, name: &str| -> Option<SocketAddr> {
-        chosen(kind.of(index), case, |seen| seen.text(name)?.parse().ok())
-    };
+    let address =
+        |index: usize, name: &str| -> Option<SocketAddr> { case.fact(index, |seen| seen.text(name)?.parse().ok()) };
     let mut addresses = BTreeMap::new();
     for (index, target) in case.plan.targets.iter().enumerate() {
         let families = [kind.number, index].map(|of| address(of, web::PEER).map(|peer| peer.is_ipv4()));
@@ -513,7 +512,7 @@ const LEAST_SEGMENT_BYTES: u16 = 88;
 
 /// The size of a target's segments in bytes, in the range that can be announced.
 fn segments_of(kind: Kind, case: &Case<'_>) -> Option<u16> {
-    chosen(kind, case, |seen| seen.count(web::SEGMENT_BYTES))
+    case.fact(kind.number, |seen| seen.count(web::SEGMENT_BYTES))
         .and_then(|bytes| u16::try_from(bytes).ok())
         .filter(|&bytes| bytes >= LEAST_SEGMENT_BYTES)
 }
@@ -524,24 +523,13 @@ fn forced(kind: Kind, case: &Case<'_>, name: &str) -> Option<Vec<String>> {
 }
 
 fn chosen_text<'a>(kind: Kind, case: &Case<'a>, name: &str) -> Option<&'a str> {
-    chosen(kind, case, |seen| seen.text(name))
-}
-
-/// What it chose, as seen in the comparison, else at the first contact.
-fn chosen<'a, T>(kind: Kind, case: &Case<'a>, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
-    of_target(case, kind.number, of)
-}
-
-fn of_target<'a, T>(case: &Case<'a>, target: usize, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
-    let seen = case.comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
-    let first = case.first_contact.get(target).and_then(Option::as_ref);
-    seen.and_then(&of).or_else(|| first.and_then(&of))
+    case.fact(kind.number, |seen| seen.text(name))
 }
 
 /// The group of a target's certificate, which a client of TLS 1.2 has to offer as well: else such servers refuse (RFC 8422, 5.3).
 fn curve_of_certificate(case: &Case<'_>, target: usize) -> Option<&'static str> {
-    of_target(case, target, |seen| seen.text(web::TLS_VERSION).filter(|version| *version == "1.2"))?;
-    let key = of_target(case, target, web::CertificateKey::of).filter(|key| key.algorithm == "EC")?;
+    case.fact(target, |seen| seen.text(web::TLS_VERSION).filter(|version| *version == "1.2"))?;
+    let key = case.fact(target, web::CertificateKey::of).filter(|key| key.algorithm == "EC")?;
     match key.bits? {
         256 => Some("secp256r1"),
         384 => Some("secp384r1"),

@@ -95,14 +95,14 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         like.map_err(|against| against.settles(|id| open(format!("{takes}; {id} fits, which shows there as well"))))?;
     }
     let under_way = under_way(&below, slow_ns - fast_ns);
-    let (true, Some(under_way)) = (under_way.is_some_and(|share| share >= MOST), under_way.map(percent)) else {
-        let why = match under_way {
-            Some(share) => format!("data is under way for {} of that time", percent(share.max(0.0))),
-            None => "for how much of that time data is under way is not told".to_owned(),
-        };
-        let text = format!("{takes}: {} of the gap; {why}: a machine without time for it would look so", percent(share));
-        return Err(Standing::Suspected(told(text)));
+    let busy = match under_way {
+        Some(part) => format!("data is under way for {} of what that is longer", percent(part.max(0.0))),
+        None => "for how much of what that is longer data is under way is not known".to_owned(),
     };
+    if under_way.is_none_or(|part| part < MOST) {
+        let text = format!("{takes}: {} of the gap; {busy}: a machine without time for it would look so", percent(share));
+        return Err(Standing::Suspected(told(text)));
+    }
     let summary = format!(
         "The path to {slow} is slower for another program as well: {takes}. That is {} of the gap.",
         percent(share)
@@ -113,7 +113,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     let facts = vec![
         told(format!("exchanges with `duel net serve`: {}", below.tell(paths))),
-        told(format!("{takes}; data is under way for {under_way} of what that is longer")),
+        told(format!("{takes}; {busy}")),
     ];
     let told = Told { summary, remedy, facts, further: Vec::new() };
     Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Possible, told).with(|fit| fit.below = Some(Layer::Path)))

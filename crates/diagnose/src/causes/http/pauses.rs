@@ -51,7 +51,6 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let line = |text: String| gap.evidence(view, text);
     let share = seen.share(view);
     if seen.most_log() < Flip::NOTEWORTHY * view.log.low() {
-        // Shorter ones are not looked for. They leave the quickest requests as they are.
         let shorter_log = seen.most_log_of_shorter(view);
         return Err(match shorter_log {
             Some(log) if log < Flip::NOTEWORTHY * view.log.low() => Standing::RuledOut(line(seen.told(gap))),
@@ -151,8 +150,8 @@ impl Seen {
         worth_log_of(share).max(self.beyond_log.high())
     }
 
-    /// The most that stalls can be worth which are too short to be looked for: what is left of the gap, by all of the time, when all requests of the slow
-    /// side are as much quicker as would make the quickest quarter of them alike. `None`: how the times are spread is not known.
+    /// The most that stalls can be worth which are too short to be looked for. They do not touch the quickest quarter of the requests: by what
+    /// these take longer, stalls are not the reason. The rest of the gap, by all of the time, may be theirs. `None`: how the times are spread is not known.
     fn most_log_of_shorter(&self, view: &View<'_>) -> Option<f64> {
         let quick = |seen: &TargetObservation| seen.service_profile.quantile_ns(0.25).filter(|&ns| ns > 0);
         let (slow_ns, fast_ns) = (quick(view.slow)? as f64, quick(view.fast)? as f64);

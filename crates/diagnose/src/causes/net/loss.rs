@@ -103,31 +103,7 @@ impl SentAgain {
 
 /// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
 fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, share: f64) -> Result<Standing, Standing> {
-    let long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
-    let mut no_cap = true;
-    if long {
-        match gap.look(RANGE_1) {
-            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            Look::Shown(small) if small.log.low() <= 0.0 => {
-                let text = format!(
-                    "{}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same",
-                    sent_again.told.text
-                );
-                return Err(Standing::Undecided(gap.evidence(&small, text)));
-            }
-            Look::Shown(_) => {}
-            Look::Missing(_) if carries_no_more(&gap.comparison, reference) => {
-                let text = format!(
-                    "{}, but {} carries hardly more {} than over one connection: a cap that drops what exceeds it does the same",
-                    sent_again.told.text,
-                    gap.slow_name(),
-                    gap.comparison.over(gap.case.plan)
-                );
-                return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
-            }
-            Look::Missing(_) => no_cap = false,
-        }
-    }
+    let no_cap = excludes_caps(gap, reference, &sent_again.told.text)?;
     if let Ok(machines) = Machines::read(gap)
         && machines.slow.is_held_back(&machines.view)
     {
@@ -155,6 +131,30 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
     let is_more = sent_again.counted.fast_per_op.is_some();
     let confidence = if is_more && no_cap { Confidence::Likely } else { Confidence::Possible };
     Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
+}
+
+/// Whether it is known that no cap drops what exceeds it. Such a cap spares small responses; and where no part of a long one can be had, many
+/// connections together carry no more than one.
+fn excludes_caps(gap: &Gap<'_>, reference: &View<'_>, sent_again: &str) -> Result<bool, Standing> {
+    if reference.slow.bytes_in_per_op.is_some_and(|bytes| bytes <= LONG_RESPONSE_BYTES) {
+        return Ok(true);
+    }
+    let may_be_cap = |view: &View<'_>, why: &str| {
+        let text = format!("{sent_again}, but {why}: a cap that drops what exceeds it does the same");
+        Standing::Undecided(gap.evidence(view, text))
+    };
+    match gap.look(RANGE_1) {
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Shown(small) if small.log.low() <= 0.0 => {
+            Err(may_be_cap(&small, "the first byte of a response comes in time"))
+        }
+        Look::Shown(_) => Ok(true),
+        Look::Missing(_) if carries_no_more(&gap.comparison, reference) => {
+            let (slow, over) = (gap.slow_name(), gap.comparison.over(gap.case.plan));
+            Err(may_be_cap(&gap.comparison, &format!("{slow} carries hardly more {over} than over one connection")))
+        }
+        Look::Missing(_) => Ok(false),
+    }
 }
 
 /// Whether the slow side gets hardly more done over many connections than over one: each that loses packets by itself would add its own.
