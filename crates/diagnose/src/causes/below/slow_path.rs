@@ -100,7 +100,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         None => "for how much of what that is longer data is under way is not known".to_owned(),
     };
     if under_way.is_none_or(|part| part < MOST) {
-        let text = format!("{takes}: {} of the gap; {busy}: a machine without time for it would look so", percent(share));
+        let text =
+            format!("{takes}: {} of the gap; {busy}: a machine without time for it would look so", percent(share));
         return Err(Standing::Suspected(told(text)));
     }
     let summary = format!(
@@ -111,10 +112,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         "Compare both paths alone, as in the line above, and with `--why`. Look at the path to {slow} (`mtr -n`, `tracepath`, `ip route get`), at \
          what forwards, filters or shapes on it, and whether that machine has time for its network (`mpstat -P ALL 1`, softirq and steal)."
     );
-    let facts = vec![
-        told(format!("exchanges with `duel net serve`: {}", below.tell(paths))),
-        told(format!("{takes}; {busy}")),
-    ];
+    let facts =
+        vec![told(format!("exchanges with `duel net serve`: {}", below.tell(paths))), told(format!("{takes}; {busy}"))];
     let told = Told { summary, remedy, facts, further: Vec::new() };
     Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Possible, told).with(|fit| fit.below = Some(Layer::Path)))
 }
