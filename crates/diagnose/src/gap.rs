@@ -419,6 +419,12 @@ impl<'a> Gap<'a> {
         self.host(index)?.text(key)
     }
 
+    /// All such facts under a prefix that are texts, by the rest of their names.
+    pub(crate) fn host_facts(&self, index: usize, prefix: &'static str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let under = self.host(index).into_iter().flat_map(move |facts| facts.under(prefix));
+        under.filter_map(move |(name, known)| Some((name.strip_prefix(prefix)?, known.text()?)))
+    }
+
     /// The name of the program that serves on a side's machine.
     pub(crate) fn server_program(&self, index: usize) -> Option<&'a str> {
         self.host(index)?.server_program()

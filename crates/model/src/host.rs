@@ -117,6 +117,9 @@ pub struct ListenQueues {
     pub looks: u32,
     /// Connections that waited at each, summed over the looks, by the path of a Unix socket or `port 9000`. Empty queues are left out.
     pub waiting: BTreeMap<String, u64>,
+    /// Looks by how many connections waited at all of them together. Older archives have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub looks_by_waiting: BTreeMap<u64, u32>,
 }
 
 impl ListenQueues {
@@ -131,6 +134,22 @@ impl ListenQueues {
             let sum = self.waiting.entry(socket.clone()).or_default();
             *sum = sum.saturating_add(*waiting);
         }
+        for (waiting, looks) in &more.looks_by_waiting {
+            *self.looks_by_waiting.entry(*waiting).or_default() += looks;
+        }
+    }
+
+    /// How many waited at all of them together in the middle look, the higher one of two; `None` where single looks are not known.
+    ///
+    /// Some looks see the end of a slot, where no request follows those that are answered. They lower a mean, and not a median.
+    pub fn median(&self) -> Option<u64> {
+        let looks: u32 = self.looks_by_waiting.values().sum();
+        let mut left = looks / 2;
+        self.looks_by_waiting.iter().find_map(|(waiting, looks)| {
+            let is_here = left < *looks;
+            left = left.saturating_sub(*looks);
+            is_here.then_some(*waiting)
+        })
     }
 
     /// How many waited at such a socket at a time; `None` where nobody looked.

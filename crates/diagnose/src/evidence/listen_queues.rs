@@ -22,7 +22,7 @@ pub(crate) struct Queued {
     /// Connections at a time, all sockets together.
     pub(crate) waiting: f64,
     /// The socket at which most of them wait, where any do.
-    longest: Option<(String, f64)>,
+    longest: Option<String>,
 }
 
 impl ListenQueues {
@@ -43,17 +43,19 @@ impl ListenQueues {
 
     /// The socket at which more wait beside the slow server than beside the fast one, all sockets together, if any do.
     pub(crate) fn where_more_wait(&self) -> Option<&str> {
-        let (socket, _) = self.slow.longest.as_ref()?;
+        let socket = self.slow.longest.as_deref()?;
         (self.slow.waiting - self.fast.waiting >= LEAST_WAITING).then_some(socket)
     }
 
-    /// `10.9 connections at a time wait to be accepted beside B, 10.9 of them at /run/php.sock, and beside A 0 do`.
+    /// `11.0 connections at a time wait to be accepted beside B, most of them at /run/php.sock, and beside A 0 do`.
     pub(crate) fn tell(&self, gap: &Gap<'_>) -> String {
         let [slow, fast] = [&self.slow, &self.fast].map(|queued| format_figure(queued.waiting));
         let (of_slow, of_fast) = (gap.slow_name(), gap.fast_name());
-        let at = self.slow.longest.as_ref().map_or_else(String::new, |(socket, waiting)| {
-            format!(", {} of them at {}", format_figure(*waiting), sanitize_line(socket))
-        });
+        let at = self
+            .slow
+            .longest
+            .as_ref()
+            .map_or_else(String::new, |socket| format!(", most of them at {}", sanitize_line(socket)));
         format!("{slow} connections at a time wait to be accepted beside {of_slow}{at}, and beside {of_fast} {fast} do")
     }
 }
@@ -70,9 +72,12 @@ impl Queued {
             loaded.waiting.keys().map(|socket| Some((socket, more(socket)?))).collect();
         let sockets = sockets?;
         let longest = sockets.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, waiting)| *waiting > 0.0);
+        let means = sockets.iter().map(|(_, waiting)| waiting).sum();
+        let quiet_sum: u64 = quiet.waiting.values().sum();
+        let by_median = loaded.median().map(|median| median as f64 - quiet_sum as f64 / f64::from(quiet.looks));
         Some(Self {
-            waiting: sockets.iter().map(|(_, waiting)| waiting).sum(),
-            longest: longest.map(|(socket, waiting)| ((*socket).clone(), *waiting)),
+            waiting: by_median.map_or(means, |waiting| waiting.max(0.0)),
+            longest: longest.map(|(socket, _)| (*socket).clone()),
         })
     }
 }
@@ -83,7 +88,7 @@ mod tests {
 
     fn queues(looks: u32, waiting: &[(&str, u64)]) -> duel_model::ListenQueues {
         let waiting = waiting.iter().map(|(socket, count)| ((*socket).to_owned(), *count)).collect();
-        duel_model::ListenQueues { looks, waiting }
+        duel_model::ListenQueues { looks, waiting, ..duel_model::ListenQueues::default() }
     }
 
     fn demand(loaded: duel_model::ListenQueues, quiet: duel_model::ListenQueues) -> HostDemand {
@@ -100,6 +105,16 @@ mod tests {
         assert_eq!(ListenQueues::seen(&fast, &slow).unwrap().where_more_wait(), None);
         // As many wait beside the other one.
         assert_eq!(ListenQueues::seen(&slow, &slow).unwrap().where_more_wait(), None);
+    }
+
+    #[test]
+    fn looks_at_the_end_of_a_slot_do_not_lower_it() {
+        let looks = [(24, 7), (10, 1), (3, 2)].into();
+        let loaded = duel_model::ListenQueues { looks_by_waiting: looks, ..queues(10, &[("/run/a", 184)]) };
+        let slow = demand(loaded, queues(4, &[]));
+        let both = ListenQueues::seen(&slow, &demand(queues(10, &[]), queues(4, &[]))).unwrap();
+        assert_eq!(both.slow.waiting, 24.0);
+        assert_eq!(both.where_more_wait(), Some("/run/a"));
     }
 
     #[test]

@@ -248,6 +248,16 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
             let finding = explanation.findings.iter().find(|finding| finding.cause == "net.small-mtu").unwrap();
             assert_eq!((finding.target.as_deref(), finding.confidence), (Some(slow), Confidence::Possible));
         });
+        // A queue that shapes splits packets, and what it holds up takes longer than they do.
+        for (kind, is_told) in [("tbf", false), ("cake", false), ("fq_codel", true)] {
+            let mut slow = slow.clone();
+            slow.facts.get_or_insert_default().push(("link.eth0.qdisc", kind));
+            pair(fast.clone(), slow, 400e3, 1, true).both_ways(|explanation, _| {
+                let of = |id: &String| id == "net.small-mtu";
+                assert_eq!(explanation.findings.iter().any(|finding| of(&finding.cause)), is_told, "{explanation:#?}");
+                assert!(!explanation.ruled_out.iter().any(of), "{explanation:#?}");
+            });
+        }
         // As many packets on both, or no CPU time for them.
         let same = Server { counts: sent(packets, 300e3), ..fast.clone() };
         let idle = Server { counts: sent(packets, 300e3), ..slow.clone() };

@@ -120,6 +120,24 @@ fn a_front_that_closes_ours_as_well_connects_for_half_of_the_cpu_time() {
     assert!(keeps > 0.5 && closes < 0.35, "{closes} of {keeps}");
 }
 
+/// Closing ours everywhere leaves the gap where those behind it are most of it. That is no proof that closing does not matter.
+#[test]
+fn a_front_that_may_close_those_behind_it_as_well_is_not_acquitted_of_closing() {
+    let id = "http.no-keepalive";
+    let closing = |server: Server| Server { keeps: false, ..server };
+    let dear = Server { round_trip: 20e3, ..front(NGINX) };
+    // Our connection is cheap, and the one behind takes a millisecond.
+    let slow = closing(waiting(connecting(dear.clone()), 1e6));
+    assert_not_ruled_out(&set_up(slow.clone(), dear.clone(), true, 1), id);
+    let mut unread = set_up(slow, dear.clone(), true, 1);
+    unread.servers[1].facts = None;
+    assert_not_ruled_out(&unread, id);
+    // Who opens none takes the millisecond for something else.
+    set_up(closing(waiting(dear.clone(), 1e6)), dear, true, 1).both_ways(|explanation, _| {
+        assert!(explanation.ruled_out.iter().any(|name| name == id), "{explanation:#?}");
+    });
+}
+
 /// On a virtual machine that is idle in between, two more wake-ups take longer than what is computed.
 #[test]
 fn where_connecting_takes_longer_than_it_computes_it_is_possible() {

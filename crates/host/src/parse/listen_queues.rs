@@ -26,7 +26,11 @@ pub(crate) fn listen_queues(text: &str) -> ListenQueues {
             seen.waiting.insert(socket, waiting);
         }
     }
-    if seen.looks == 0 { ListenQueues::default() } else { seen }
+    if seen.looks == 0 {
+        return ListenQueues::default();
+    }
+    seen.looks_by_waiting.insert(seen.waiting.values().sum(), 1);
+    seen
 }
 
 /// A socket, and how many connections wait there. Several sockets may listen on one port.
@@ -58,6 +62,8 @@ mod tests {
         assert_eq!(seen.mean("/run/php fpm.sock"), Some(5.5));
         assert_eq!(seen.mean("@abstract"), Some(1.0));
         assert_eq!(seen.mean("port 1"), Some(0.0), "an empty queue");
+        seen.add(&listen_queues("tcp 24BA 3\nlooked\n"));
+        assert_eq!(seen.median(), Some(3), "of 25, 0 and 3");
     }
 
     #[test]

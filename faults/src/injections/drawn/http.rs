@@ -9,7 +9,8 @@ use crate::twin::{Front, Handler, Log};
 
 pub(super) const ALL: &[Drawable] = &[
     Drawable::new(
-        no_keepalive::INJECTION,
+        // The setting of HAProxy closes those to the server behind it as well.
+        no_keepalive::INJECTION.or(&["http.upstream-no-keepalive"]),
         // Over HTTP/2 servers take leave in ways of their own.
         |setup| setup.is_kept() && !setup.is_http2() && !setup.is_on(&[Server::Own]),
         |twin, _, _| {

@@ -4,10 +4,11 @@
 //! targets after each request: then both pay for connecting, and the gap goes away.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
+use crate::evidence::fronts::Fronts;
 use crate::evidence::handshakes::{MOSTLY_REUSED, connecting_at_most};
-use crate::gap::{Flip, Gap, View, phase_differences};
+use crate::gap::{DemandLook, Flip, Gap, View, phase_differences};
 use crate::probes::{ALL_CLOSE, Mode};
-use duel_model::{Confidence, When, web};
+use duel_model::{Confidence, Evidence, When, format_figure, web};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-keepalive",
@@ -42,7 +43,10 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let flip = shown_flip(gap, ALL_CLOSE)?;
     if !flip.moved() {
-        return Err(did_not_move(gap, &flip));
+        return Err(match did_not_move(gap, &flip) {
+            Standing::RuledOut(told) => unless_those_behind_close_too(gap, told),
+            standing => standing,
+        });
     }
     if let Some(reference) = gap.known_reference()
         && gap.mode == Mode::Alone
@@ -88,6 +92,29 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     };
     let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
     Ok(fit(gap, &ENTRY, &flip, confidence, told))
+}
+
+/// Closing ours takes nothing away. But whoever closes ours may close those to a server behind it for the same reason (one setting of
+/// HAProxy does both), and those are not closed on the fast side then. So it is ruled out only where the slow side is seen to open none
+/// for its requests.
+fn unless_those_behind_close_too(gap: &Gap<'_>, told: Evidence) -> Standing {
+    let slow = gap.slow_name();
+    let open = |why: String| Standing::Undecided(Evidence { text: format!("{}; {why}", told.text), ..told.clone() });
+    let demands = match gap.demands() {
+        DemandLook::Shown(demands) => demands,
+        DemandLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
+        DemandLook::Missing(_) => {
+            return open(format!("whether {slow} closes connections to a server behind it as well is not known"));
+        }
+    };
+    match Fronts::of(gap, &demands) {
+        Err(_) => open(format!("whether {slow} closes connections to a server behind it as well is not known")),
+        Ok(fronts) if fronts.slow_connects_anew() => open(format!(
+            "but for each request {slow}'s network opens {} connections besides ours: it may close those to a server behind it as well",
+            format_figure(fronts.slow.opened)
+        )),
+        Ok(_) => Standing::RuledOut(told),
+    }
 }
 
 /// Share of the difference that is spent before the request can be sent; `None` where phases were not recorded.

@@ -115,6 +115,11 @@ fn by_packets(
         return Err(Standing::RuledOut(gap.on_host(text, None)));
     }
     let open = |why: &str| Standing::Undecided(gap.on_host(format!("{packets}; but {why}"), None));
+    if let Some((link, kind)) = splits_packets(gap) {
+        return Err(open(&format!(
+            "its {link} has a queue of kind {kind}, which splits what was put together, and may hold it up"
+        )));
+    }
     // A handshake takes many small packets, whatever their size may be.
     let reused = [gap.slow, gap.fast].map(|side| gap.reused_share(side).unwrap_or(0.0));
     if (reused[0] - reused[1]).abs() > 0.1 {
@@ -172,6 +177,17 @@ fn by_packets(
     };
     // Counted, but CPU time is spent on other things too: nothing splits it.
     Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
+}
+
+/// Kinds of queues (`tc qdisc`) that split what the server's kernel puts together, before the interface counts it (`tbf_segment` and
+/// `cake_enqueue` of Linux). What they hold up takes longer than the packets do, and cannot be told from these.
+const SPLITTING: [&str; 2] = ["tbf", "cake"];
+
+/// A link of the slow side's machine that has such a queue, and its kind.
+fn splits_packets<'a>(gap: &Gap<'a>) -> Option<(&'a str, &'a str)> {
+    let mut queues =
+        gap.host_facts(gap.slow, "link.").filter_map(|(name, kind)| Some((name.strip_suffix(".qdisc")?, kind)));
+    queues.find(|(_, kind)| SPLITTING.contains(kind))
 }
 
 /// CPU time in which packets may be sent: that of the server's processes and of interrupts, as far as the machine was busy at all.

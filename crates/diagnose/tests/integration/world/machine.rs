@@ -116,7 +116,11 @@ const LOOKS: u32 = 18;
 fn queues(server: &Server, connections: fn(&(&'static str, f64, f64)) -> f64) -> ListenQueues {
     let Some(queues) = &server.queues else { return ListenQueues::default() };
     let seen = |of: &(&'static str, f64, f64)| (of.0.to_owned(), (f64::from(LOOKS) * connections(of)).round() as u64);
-    ListenQueues { looks: LOOKS, waiting: queues.iter().map(seen).filter(|(_, waiting)| *waiting > 0).collect() }
+    ListenQueues {
+        looks: LOOKS,
+        waiting: queues.iter().map(seen).filter(|(_, waiting)| *waiting > 0).collect(),
+        ..ListenQueues::default()
+    }
 }
 
 /// Where threads of these worlds sleep until another one wakes them.
