@@ -274,10 +274,7 @@ impl Bench {
     /// that the interval is made from (compare Mytkowicz et al. 2009, "Producing wrong data without doing anything
     /// obviously wrong"). The same goes for a process that works: where its code and its memory have come to lie.
     pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
-        // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
-        let connections = u64::from(self.load.connections);
-        let ports = self.local_ports[target].map_or(u64::MAX, |ports| u64::from(ports) / 2);
-        let affordable = (self.renewed[target] + 1).saturating_mul(connections) <= ports;
+        let affordable = self.renewals_of(target) > 0;
         if self.keeps_lanes && affordable {
             self.renewed[target] += 1;
             let session =
@@ -285,6 +282,17 @@ impl Bench {
             self.sessions[target] = session;
         }
         Ok(self.keeps_lanes && affordable)
+    }
+
+    /// How often all targets can still be given new connections.
+    pub(crate) fn renewals_left(&self) -> u64 {
+        (0..self.targets()).map(|target| self.renewals_of(target)).min().unwrap_or(0)
+    }
+
+    fn renewals_of(&self, target: usize) -> u64 {
+        // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
+        let ports = self.local_ports[target].map_or(u64::MAX, |ports| u64::from(ports) / 2);
+        (ports / u64::from(self.load.connections.max(1))).saturating_sub(self.renewed[target])
     }
 
     /// Whether what carries ops outlives them.

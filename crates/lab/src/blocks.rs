@@ -28,7 +28,7 @@ pub(crate) struct BlockSchedule {
     pub(crate) blocks: Option<u32>,
     /// The time is used up, whatever is known by then.
     pub(crate) takes_all: bool,
-    /// Each block has connections of its own, where connections are kept.
+    /// Each block has connections of its own, where connections are kept; one with slots in turns several sets of them.
     pub(crate) renews: bool,
     /// The gaps that a probe is held against.
     pub(crate) held: Vec<Held>,
@@ -44,6 +44,20 @@ impl BlockSchedule {
         let slot_ns = self.run_up_ns.saturating_add(self.slot_ns).saturating_add(self.beside_ns);
         slot_ns.saturating_mul(2).saturating_add(settle_ns).saturating_mul(targets as u64)
     }
+}
+
+/// Rounds of turns after which connections are renewed within a block. The target that is first behind new connections may do a little
+/// less or more there. Each round has the reverse order of the one before, so behind an odd number of rounds it is another one.
+const ROUNDS_PER_SET: u32 = 3;
+/// Renewing them takes no more than one part in so many of the time of these rounds. TLS takes more, and the first turn behind handshakes was
+/// seen to do a third less: of the five turns of a slot one may be such a turn.
+const TIME_PER_RENEWAL: Nanos = 20;
+
+/// For how many of a block's rounds of turns connections are kept, where renewing them takes so long, and there are ports for so many sets
+/// of connections in a block.
+fn rounds_per_set(renewal_ns: Nanos, round_ns: Nanos, rounds: u32, sets: u64) -> u32 {
+    let is_cheap = renewal_ns.saturating_mul(TIME_PER_RENEWAL) <= round_ns.saturating_mul(ROUNDS_PER_SET.into());
+    if is_cheap && sets >= rounds.div_ceil(ROUNDS_PER_SET).into() { ROUNDS_PER_SET } else { rounds }
 }
 
 /// What is to follow after a slot.
@@ -141,10 +155,20 @@ impl Block<'_> {
     ) -> Result<Next, LabError> {
         let schedule = self.schedule;
         let turn_ns = schedule.slot_ns / Nanos::from(schedule.turns);
-        if schedule.renews && !self.renew(bench, &order, watcher)? {
-            return Ok(self.break_off(bench, watcher));
-        }
-        for round in 0..2 * schedule.turns {
+        let rounds = 2 * schedule.turns;
+        let mut kept_for = rounds;
+        for round in 0..rounds {
+            if schedule.renews && round % kept_for == 0 {
+                let began_ns = bench.since_start_ns();
+                if !self.renew(bench, &order, watcher)? {
+                    return Ok(self.break_off(bench, watcher));
+                }
+                if round == 0 && schedule.turns > 1 {
+                    let renewal_ns = bench.since_start_ns().saturating_sub(began_ns);
+                    let round_ns = turn_ns.saturating_mul(order.len() as u64);
+                    kept_for = rounds_per_set(renewal_ns, round_ns, rounds, self.sets_left(bench));
+                }
+            }
             // Turns that each wait long for their last ops may take many times as long as they were meant to. Every target has had as
             // many of them here, and what made them long is kept.
             if schedule.turns > 1 && bench.load_ns() > schedule.end_load_ns / 10 * 11 {
@@ -173,7 +197,14 @@ impl Block<'_> {
         Ok(self.finish(bench, watcher, |_| true))
     }
 
-    /// Gives all targets new connections, and lets each of them carry a request before anything is measured; whether it goes on.
+    /// How many sets of connections there are ports for in each block from here on, if blocks go on until the time is over.
+    fn sets_left(&self, bench: &Bench) -> u64 {
+        let left_ns = self.schedule.end_load_ns.saturating_sub(bench.load_ns());
+        let blocks_left = left_ns / self.schedule.block_ns(bench.targets()).max(1) + 1;
+        bench.renewals_left() / blocks_left
+    }
+
+    /// Gives all targets new connections, and lets each of them carry a request before anything is measured with it; whether it goes on.
     fn renew(&mut self, bench: &mut Bench, order: &[usize], watcher: &mut dyn Watcher) -> Result<bool, LabError> {
         for &target in order {
             let Some(spec) = settling(bench, target, self.block, self.schedule.grace_ns)? else { continue };
@@ -185,7 +216,7 @@ impl Block<'_> {
             if bench.is_stopped() || !self.add(turn) {
                 return Ok(false);
             }
-            if self.finish(bench, watcher, |_| true) == Next::End {
+            if self.finish(bench, watcher, |slot| !is_judged(slot)) == Next::End {
                 return Ok(false);
             }
         }
@@ -246,6 +277,16 @@ pub(crate) fn settling(
 mod tests {
     use super::*;
     use duel_model::MILLISECOND_NS;
+
+    #[test]
+    fn connections_are_renewed_within_a_block_where_that_costs_little_and_ports_last() {
+        let us = 1_000;
+        // Rounds of two turns of 21 ms.
+        let kept_for = |renewal_us: Nanos, sets: u64| rounds_per_set(renewal_us * us, 42_000 * us, 10, sets);
+        assert_eq!((kept_for(0, 4), kept_for(3_800, 700), kept_for(6_300, 4)), (3, 3, 3));
+        // Handshakes take longer, or the ports would be gone before the run is over.
+        assert_eq!((kept_for(6_400, 700), kept_for(14_000, 700), kept_for(3_800, 3), kept_for(0, 0)), (10, 10, 10, 10));
+    }
 
     /// Rounds of several starts are planned by it.
     #[test]

@@ -9,7 +9,11 @@ pub(super) fn cases() -> Vec<Case> {
         INJECTION.case(&Setup::of(Server::Nginx), "closes", closing),
         INJECTION.case(&Setup::of(Server::Nginx).https().bytes(10_000), "closes", closing),
         INJECTION.case(&Setup::of(Server::Apache).https(), "closes", closing),
-        INJECTION.case(&Setup::of(Server::HaproxyNginx).connections(4), "closes", closing),
+        INJECTION.or(&["http.upstream-no-keepalive"]).case(
+            &Setup::of(Server::HaproxyNginx).connections(4),
+            "closes",
+            closing,
+        ),
         INJECTION.case(&Setup::of(Server::Ruler).bytes(50_000), "closes", closing),
     ]
 }

@@ -192,7 +192,9 @@ pub(crate) fn double<K: DrawnKind>(
     }
     let both = merged(&healthy, &first, &second)?;
     let case = one.injection.case(&setup, &one_strength, |twin| *twin = first);
-    Some(case.and(&other.injection, &other_strength, |twin| *twin = both))
+    let mut case = case.and(&other.injection, &other_strength, |twin| *twin = both);
+    case.alternates.extend(one.further_names(&setup).chain(other.further_names(&setup)));
+    Some(case)
 }
 
 /// The case, where its twins can be what they are asked to be.

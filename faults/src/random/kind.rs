@@ -60,13 +60,15 @@ pub(crate) struct Drawable<K: Kind = Web> {
     pub(crate) prepare: fn(Setup<K>, &mut Dice) -> Setup<K>,
     /// Puts it on the faulty twin; returns how strong, in one word.
     pub(crate) inject: Inject<K>,
+    /// Further names that are as right on this set-up.
+    pub(crate) called: fn(&Setup<K>) -> &'static [&'static str],
     /// Whether another load generator sees it as time per op. One that looks names up once sees nothing of names.
     pub(crate) seen_by_load: bool,
 }
 
 impl<K: Kind> Drawable<K> {
     pub(crate) const fn new(injection: Injection<K>, fits: fn(&Setup<K>) -> bool, inject: Inject<K>) -> Drawable<K> {
-        Drawable { injection, needs: &[], fits, prepare: |setup, _| setup, inject, seen_by_load: true }
+        Drawable { injection, needs: &[], fits, prepare: |setup, _| setup, inject, called: |_| &[], seen_by_load: true }
     }
 
     pub(crate) const fn after(self, prepare: fn(Setup<K>, &mut Dice) -> Setup<K>) -> Drawable<K> {
@@ -77,6 +79,10 @@ impl<K: Kind> Drawable<K> {
         Drawable { needs, ..self }
     }
 
+    pub(crate) const fn called(self, called: fn(&Setup<K>) -> &'static [&'static str]) -> Drawable<K> {
+        Drawable { called, ..self }
+    }
+
     pub(crate) const fn unseen_by_load(self) -> Drawable<K> {
         Drawable { seen_by_load: false, ..self }
     }
@@ -85,7 +91,15 @@ impl<K: Kind> Drawable<K> {
     pub(crate) fn case(&self, setup: &Setup<K>, dice: &mut Dice) -> Case {
         let mut faulty = setup.twin.clone();
         let strength = (self.inject)(&mut faulty, &setup.load, dice);
-        self.injection.case(setup, &strength, |twin| *twin = faulty)
+        let mut case = self.injection.case(setup, &strength, |twin| *twin = faulty);
+        case.alternates.extend(self.further_names(setup));
+        case
+    }
+
+    /// Further names of it on this set-up, each with its first one.
+    pub(crate) fn further_names(&self, setup: &Setup<K>) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let cause = self.injection.cause;
+        (self.called)(setup).iter().map(move |name| (cause, *name))
     }
 }
 

@@ -6,10 +6,13 @@
 use super::sleepers::LEAST_LOOKS;
 use crate::evidence::machines::Machines;
 use crate::gap::Gap;
-use duel_model::{HostDemand, format_figure, sanitize_line};
+use duel_model::{HostDemand, ListenQueues as Looks, format_figure, sanitize_line};
 
 /// Fewer at a time are those that arrive while somebody looks.
 const LEAST_WAITING: f64 = 1.0;
+
+/// Looks that have to agree about how many wait, give or take one, as a part of all: what is left for the ends of slots is less than half of it.
+const MOST_LOOKS: f64 = 2.0 / 3.0;
 
 /// What waits on either side, under load and beyond what does without.
 pub(crate) struct ListenQueues {
@@ -19,10 +22,13 @@ pub(crate) struct ListenQueues {
 
 /// What waits beside one of them.
 pub(crate) struct Queued {
-    /// Connections at a time, all sockets together.
+    /// Connections at a time, all sockets together: the mean of the looks.
     pub(crate) waiting: f64,
-    /// The socket at which most of them wait, where any do.
-    longest: Option<String>,
+    /// How many wait in most looks, where these agree. Looks at the end of a slot lower the mean: nobody comes then after those that
+    /// are served.
+    pub(crate) in_most_looks: Option<f64>,
+    /// The socket at which most of them wait, and how many do, where any do.
+    longest: Option<(String, f64)>,
 }
 
 impl ListenQueues {
@@ -43,19 +49,17 @@ impl ListenQueues {
 
     /// The socket at which more wait beside the slow server than beside the fast one, all sockets together, if any do.
     pub(crate) fn where_more_wait(&self) -> Option<&str> {
-        let socket = self.slow.longest.as_deref()?;
+        let (socket, _) = self.slow.longest.as_ref()?;
         (self.slow.waiting - self.fast.waiting >= LEAST_WAITING).then_some(socket)
     }
 
-    /// `11.0 connections at a time wait to be accepted beside B, most of them at /run/php.sock, and beside A 0 do`.
+    /// `10.9 connections at a time wait to be accepted beside B, 10.9 of them at /run/php.sock, and beside A 0 do`.
     pub(crate) fn tell(&self, gap: &Gap<'_>) -> String {
         let [slow, fast] = [&self.slow, &self.fast].map(|queued| format_figure(queued.waiting));
         let (of_slow, of_fast) = (gap.slow_name(), gap.fast_name());
-        let at = self
-            .slow
-            .longest
-            .as_ref()
-            .map_or_else(String::new, |socket| format!(", most of them at {}", sanitize_line(socket)));
+        let at = self.slow.longest.as_ref().map_or_else(String::new, |(socket, waiting)| {
+            format!(", {} of them at {}", format_figure(*waiting), sanitize_line(socket))
+        });
         format!("{slow} connections at a time wait to be accepted beside {of_slow}{at}, and beside {of_fast} {fast} do")
     }
 }
@@ -72,26 +76,40 @@ impl Queued {
             loaded.waiting.keys().map(|socket| Some((socket, more(socket)?))).collect();
         let sockets = sockets?;
         let longest = sockets.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, waiting)| *waiting > 0.0);
-        let means = sockets.iter().map(|(_, waiting)| waiting).sum();
-        let quiet_sum: u64 = quiet.waiting.values().sum();
-        let by_median = loaded.median().map(|median| median as f64 - quiet_sum as f64 / f64::from(quiet.looks));
         Some(Self {
-            waiting: by_median.map_or(means, |waiting| waiting.max(0.0)),
-            longest: longest.map(|(socket, _)| (*socket).clone()),
+            waiting: sockets.iter().map(|(_, waiting)| waiting).sum(),
+            in_most_looks: in_most_looks(loaded, quiet, longest.map(|(_, waiting)| *waiting)),
+            longest: longest.map(|(socket, waiting)| ((*socket).clone(), *waiting)),
         })
     }
+}
+
+/// How many wait in most looks under load, beyond those that wait at the same sockets without. `None` where looks do not agree, or not
+/// about one socket: a queue that is long now and short then has no usual length.
+fn in_most_looks(loaded: &Looks, quiet: &Looks, at_longest: Option<f64>) -> Option<f64> {
+    let median = loaded.median()?;
+    let close = loaded.looks_by_waiting.range(median.saturating_sub(1)..=median.saturating_add(1));
+    let agree: u32 = close.map(|(_, looks)| looks).sum();
+    if f64::from(agree) < MOST_LOOKS * f64::from(loaded.looks) {
+        return None;
+    }
+    let usual = |socket: &String| Some(quiet.mean(socket)?.min(loaded.mean(socket)?));
+    let usual: Option<Vec<f64>> = loaded.waiting.keys().map(usual).collect();
+    let waiting = (median as f64 - usual?.iter().sum::<f64>()).max(0.0);
+    // What lowers a mean leaves half of it at least; what is more than is usual is another socket's.
+    at_longest.is_some_and(|mean| (0.5 * waiting..=waiting).contains(&mean)).then_some(waiting)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn queues(looks: u32, waiting: &[(&str, u64)]) -> duel_model::ListenQueues {
+    fn queues(looks: u32, waiting: &[(&str, u64)]) -> Looks {
         let waiting = waiting.iter().map(|(socket, count)| ((*socket).to_owned(), *count)).collect();
-        duel_model::ListenQueues { looks, waiting, ..duel_model::ListenQueues::default() }
+        Looks { looks, waiting, ..Looks::default() }
     }
 
-    fn demand(loaded: duel_model::ListenQueues, quiet: duel_model::ListenQueues) -> HostDemand {
+    fn demand(loaded: Looks, quiet: Looks) -> HostDemand {
         HostDemand { queues: loaded, quiet_queues: quiet, ..HostDemand::default() }
     }
 
@@ -107,14 +125,31 @@ mod tests {
         assert_eq!(ListenQueues::seen(&slow, &slow).unwrap().where_more_wait(), None);
     }
 
+    /// What is told of a queue beside which `quiet` connections wait at port 25 without load, of 5 looks together.
+    fn usual(looks: &[(u64, u32)], waiting: &[(&str, u64)], quiet: u64) -> Option<f64> {
+        let by_waiting: std::collections::BTreeMap<u64, u32> = looks.iter().copied().collect();
+        let loaded =
+            Looks { looks_by_waiting: by_waiting, ..queues(looks.iter().map(|(_, looks)| looks).sum(), waiting) };
+        Queued::of(&demand(loaded, queues(5, &[("port 25", quiet)]))).unwrap().in_most_looks
+    }
+
     #[test]
-    fn looks_at_the_end_of_a_slot_do_not_lower_it() {
-        let looks = [(24, 7), (10, 1), (3, 2)].into();
-        let loaded = duel_model::ListenQueues { looks_by_waiting: looks, ..queues(10, &[("/run/a", 184)]) };
-        let slow = demand(loaded, queues(4, &[]));
-        let both = ListenQueues::seen(&slow, &demand(queues(10, &[]), queues(4, &[]))).unwrap();
-        assert_eq!(both.slow.waiting, 24.0);
-        assert_eq!(both.where_more_wait(), Some("/run/a"));
+    fn looks_at_the_end_of_a_slot_lower_the_mean_and_not_what_is_usual() {
+        assert_eq!(usual(&[(24, 6), (23, 1), (10, 1), (3, 2)], &[("/run/a", 183)], 0), Some(24.0));
+        // What waits without load at another socket is none of it, and what waits at the same one is.
+        assert_eq!(usual(&[(24, 8), (3, 2)], &[("/run/a", 198)], 30), Some(24.0));
+        assert_eq!(usual(&[(24, 8), (23, 2)], &[("port 25", 238)], 20), Some(20.0));
+    }
+
+    #[test]
+    fn a_queue_that_is_long_now_and_short_then_has_no_usual_length() {
+        // A database behind the pool stands still for 62 % of the time.
+        assert_eq!(usual(&[(24, 13), (2, 8)], &[("/run/a", 328)], 0), None);
+        // Some looks see another socket's.
+        assert_eq!(usual(&[(24, 17), (224, 3)], &[("/run/a", 480), ("port 25", 600)], 0), None);
+        // Older archives do not tell of single looks.
+        let old = demand(queues(10, &[("/run/a", 240)]), queues(5, &[]));
+        assert_eq!(Queued::of(&old).unwrap().in_most_looks, None);
     }
 
     #[test]

@@ -9,15 +9,16 @@ use crate::twin::{Front, Handler, Log};
 
 pub(super) const ALL: &[Drawable] = &[
     Drawable::new(
-        // The setting of HAProxy closes those to the server behind it as well.
-        no_keepalive::INJECTION.or(&["http.upstream-no-keepalive"]),
+        no_keepalive::INJECTION,
         // Over HTTP/2 servers take leave in ways of their own.
         |setup| setup.is_kept() && !setup.is_http2() && !setup.is_on(&[Server::Own]),
         |twin, _, _| {
             twin.http.keepalive = false;
             "closes".to_owned()
         },
-    ),
+    )
+    // Its setting closes those to the server behind it as well.
+    .called(|setup| if setup.is_on(&[Server::HaproxyNginx]) { &["http.upstream-no-keepalive"] } else { &[] }),
     Drawable::new(
         few_workers::INJECTION,
         |setup| setup.is_on(&[Server::Own]) && setup.is_kept() && setup.is_near() && setup.load.connections >= 8,

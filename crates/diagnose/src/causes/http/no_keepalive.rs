@@ -44,7 +44,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let flip = shown_flip(gap, ALL_CLOSE)?;
     if !flip.moved() {
         return Err(match did_not_move(gap, &flip) {
-            Standing::RuledOut(told) => unless_those_behind_close_too(gap, told),
+            Standing::RuledOut(told) => unless_those_behind_close_too(gap, told, of_slow),
             standing => standing,
         });
     }
@@ -95,25 +95,30 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 }
 
 /// Closing ours takes nothing away. But whoever closes ours may close those to a server behind it for the same reason (one setting of
-/// HAProxy does both), and those are not closed on the fast side then. So it is ruled out only where the slow side is seen to open none
-/// for its requests.
-fn unless_those_behind_close_too(gap: &Gap<'_>, told: Evidence) -> Standing {
+/// HAProxy does both), and those are not closed on the fast side then. So it is ruled out only where the slow side is seen to ask
+/// another server over TCP, and to keep hardly fewer of those connections than there are requests: of Unix sockets nothing is counted.
+/// Over HTTP/2 servers take leave in ways of their own, which have nothing to do with that.
+fn unless_those_behind_close_too(gap: &Gap<'_>, told: Evidence, of_slow: f64) -> Standing {
+    if gap.case.http().is_some_and(|http| http.http2.is_some()) {
+        return Standing::RuledOut(told);
+    }
     let slow = gap.slow_name();
     let open = |why: String| Standing::Undecided(Evidence { text: format!("{}; {why}", told.text), ..told.clone() });
+    let unknown = || open(format!("whether {slow} closes connections to a server behind it as well is not known"));
     let demands = match gap.demands() {
         DemandLook::Shown(demands) => demands,
-        DemandLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
-        DemandLook::Missing(_) => {
-            return open(format!("whether {slow} closes connections to a server behind it as well is not known"));
+        DemandLook::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => {
+            return Standing::Wants(vec![probe]);
         }
+        DemandLook::NotAsked(_) | DemandLook::Missing(_) => return unknown(),
     };
     match Fronts::of(gap, &demands) {
-        Err(_) => open(format!("whether {slow} closes connections to a server behind it as well is not known")),
-        Ok(fronts) if fronts.slow_connects_anew() => open(format!(
+        Ok(fronts) if fronts.slow.opened >= Flip::NOTEWORTHY * of_slow => open(format!(
             "but for each request {slow}'s network opens {} connections besides ours: it may close those to a server behind it as well",
             format_figure(fronts.slow.opened)
         )),
-        Ok(_) => Standing::RuledOut(told),
+        Ok(fronts) if fronts.slow.hands_on => Standing::RuledOut(told),
+        Ok(_) | Err(_) => unknown(),
     }
 }
 

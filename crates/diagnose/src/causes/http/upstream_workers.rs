@@ -79,7 +79,11 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         format_figure(by_slow),
         format_figure(by_fast)
     );
-    let accepted = connections - queues.slow.waiting;
+    let facts = match queues.slow.in_most_looks {
+        Some(waiting) => format!("{facts}; in most looks {} wait beside {slow}", format_figure(waiting)),
+        None => facts,
+    };
+    let accepted = connections - queues.slow.in_most_looks.unwrap_or(queues.slow.waiting);
     if (accepted - by_slow).abs() > CLOSE * by_slow + CLOSE_REQUESTS {
         let accepted = format_figure(accepted.max(0.0));
         return Err(open(format!(

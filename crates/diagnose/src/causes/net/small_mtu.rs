@@ -115,11 +115,6 @@ fn by_packets(
         return Err(Standing::RuledOut(gap.on_host(text, None)));
     }
     let open = |why: &str| Standing::Undecided(gap.on_host(format!("{packets}; but {why}"), None));
-    if let Some((link, kind)) = splits_packets(gap) {
-        return Err(open(&format!(
-            "its {link} has a queue of kind {kind}, which splits what was put together, and may hold it up"
-        )));
-    }
     // A handshake takes many small packets, whatever their size may be.
     let reused = [gap.slow, gap.fast].map(|side| gap.reused_share(side).unwrap_or(0.0));
     if (reused[0] - reused[1]).abs() > 0.1 {
@@ -159,6 +154,11 @@ fn by_packets(
             },
         );
     }
+    if let Some((link, kind)) = may_split_packets(gap, of_slow) {
+        return Err(open(&format!(
+            "its {link} has a queue of kind {kind}, which may split what was put together, and hold it up"
+        )));
+    }
     let told = Told {
         summary: format!(
             "{slow}'s machine sends many small packets: {packets}. That may be worth up to {} of the gap: {cpu_told}.",
@@ -179,15 +179,17 @@ fn by_packets(
     Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
 }
 
-/// Kinds of queues (`tc qdisc`) that split what the server's kernel puts together, before the interface counts it (`tbf_segment` and
+/// Kinds of queues (`tc qdisc`) that may split what the server's kernel puts together, before the interface counts it (`tbf_segment` and
 /// `cake_enqueue` of Linux). What they hold up takes longer than the packets do, and cannot be told from these.
 const SPLITTING: [&str; 2] = ["tbf", "cake"];
 
-/// A link of the slow side's machine that has such a queue, and its kind.
-fn splits_packets<'a>(gap: &Gap<'a>) -> Option<(&'a str, &'a str)> {
-    let mut queues =
+/// A link that has such a queue, and its kind: the one that sends most of what the slow side's machine sends.
+fn may_split_packets<'a>(gap: &Gap<'a>, of_slow: &HostDemand) -> Option<(&'a str, &'a str)> {
+    let sent = |link: &str| of_slow.growth.get(&format!("link.{link}.sent_packets")).copied().unwrap_or(0);
+    let queues =
         gap.host_facts(gap.slow, "link.").filter_map(|(name, kind)| Some((name.strip_suffix(".qdisc")?, kind)));
-    queues.find(|(_, kind)| SPLITTING.contains(kind))
+    let busiest = queues.max_by_key(|(link, _)| sent(link));
+    busiest.filter(|(_, kind)| SPLITTING.contains(kind))
 }
 
 /// CPU time in which packets may be sent: that of the server's processes and of interrupts, as far as the machine was busy at all.
