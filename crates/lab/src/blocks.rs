@@ -197,11 +197,12 @@ impl Block<'_> {
         Ok(self.finish(bench, watcher, |_| true))
     }
 
-    /// How many sets of connections there are ports for in each block from here on, if blocks go on until the time is over.
+    /// How many sets of connections there are ports for in each block from here on, if blocks go on until the time is over. Half of the
+    /// ports are left for the probes that may follow: connections that we closed keep theirs for a minute.
     fn sets_left(&self, bench: &Bench) -> u64 {
         let left_ns = self.schedule.end_load_ns.saturating_sub(bench.load_ns());
         let blocks_left = left_ns / self.schedule.block_ns(bench.targets()).max(1) + 1;
-        bench.renewals_left() / blocks_left
+        bench.renewals_left() / 2 / blocks_left
     }
 
     /// Gives all targets new connections, and lets each of them carry a request before anything is measured with it; whether it goes on.

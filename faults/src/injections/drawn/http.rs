@@ -17,7 +17,7 @@ pub(super) const ALL: &[Drawable] = &[
             "closes".to_owned()
         },
     )
-    // Its setting closes those to the server behind it as well.
+    // The setting of HAProxy closes those to the server behind it as well.
     .called(|setup| if setup.is_on(&[Server::HaproxyNginx]) { &["http.upstream-no-keepalive"] } else { &[] }),
     Drawable::new(
         few_workers::INJECTION,
