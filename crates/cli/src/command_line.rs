@@ -25,7 +25,7 @@ use crate::keep::RunName;
 use crate::load::LoadFlags;
 use crate::outcome::Usage;
 use crate::output::OutputFlags;
-use crate::{commands, hey, secrets};
+use crate::{commands, secrets};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -297,7 +297,7 @@ fn without_hidden(built: &clap::Command) -> clap::Command {
         .map(|group| ArgGroup::new(group.get_id().clone()).args(group.get_args().filter(is_shown)).multiple(true));
     let commands = built.get_subcommands().filter(|command| !command.is_hide_set());
     let commands = commands.map(|command| match command.get_name() {
-        "hey" => without_hidden(&hey::described()),
+        "hey" => without_hidden(&duel_hey::command()),
         _ => without_hidden(command),
     });
     // clap takes names that live as long as the program.

@@ -68,6 +68,8 @@ pub(crate) struct Cure {
 pub(crate) enum Standing {
     /// The evidence excludes it as a cause of this gap.
     RuledOut(Evidence),
+    /// It is at work, and worth too little to be named. Other causes may count on that; but nobody is told that it is not there.
+    Minor(Evidence),
     /// These probes, in any order, would tell more.
     Wants(Vec<Probe>),
     /// Its signature fits.
@@ -90,7 +92,7 @@ impl Standing {
     pub(crate) fn fit(&self) -> Option<&Fit> {
         match self {
             Self::Fits(fit) => Some(fit),
-            Self::RuledOut(_) | Self::Wants(_) | Self::Undecided(_) | Self::Suspected(_) => None,
+            Self::RuledOut(_) | Self::Minor(_) | Self::Wants(_) | Self::Undecided(_) | Self::Suspected(_) => None,
         }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
     for (cause, standing) in causes.iter().zip(standings) {
         let (stands, by) = match standing {
             Standing::RuledOut(by) => (Stands::RuledOut, by.clone()),
-            Standing::Undecided(by) => (Stands::Open, by.clone()),
+            Standing::Minor(by) | Standing::Undecided(by) => (Stands::Open, by.clone()),
             Standing::Suspected(by) => (Stands::Suspected, by.clone()),
             Standing::Wants(probes) => {
                 let ids: Vec<_> = probes.iter().map(|probe| &*probe.id).collect();
@@ -72,7 +72,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
             }
             Standing::Fits(_) => continue,
         };
-        settled &= stands == Stands::RuledOut;
+        settled &= matches!(standing, Standing::RuledOut(_) | Standing::Minor(_));
         let about = AboutCause { cause: cause.entry.id.to_owned(), stands };
         about_causes.push((stands, Evidence { about: Some(about), ..by }));
     }

@@ -1,7 +1,7 @@
 //! `duel man`: made from the definitions that the options are read by.
 
 use crate::outcome::{Outcome, Usage};
-use crate::{commands, hey, terminal};
+use crate::{commands, terminal};
 use clap::{Args, Command};
 use duel_model::sanitize_line;
 
@@ -38,7 +38,7 @@ fn command(name: Option<&str>, mut all: Command) -> Result<Command, Usage> {
     all.build();
     let Some(name) = name else { return Ok(all) };
     match name {
-        "hey" => return Ok(hey::described()),
+        "hey" => return Ok(duel_hey::command()),
         "plan" => return Ok(commands::plan::described()),
         _ => {}
     }

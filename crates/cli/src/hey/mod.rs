@@ -4,25 +4,18 @@
 //! beyond a million results, nothing is `NaN` where all fail, rates are kept while the server is slow, chunked bodies have
 //! a size, and as many connections are kept as are asked for.
 
-mod csv;
-mod flags;
-mod go;
-mod output;
 mod plan;
-mod results;
-mod table;
 mod watch;
-mod writer;
 
 use crate::keep::Keeper;
 use crate::outcome::{Outcome, say};
 use crate::{signals, terminal};
 use anyhow::Context;
 use duel_archive::Archive;
+use duel_hey::{Flags, Output, Unusable};
 use duel_lab::{Lab, LabError};
 use duel_model::{Interruption, Plan, RunStatus, WorkloadPlan, sanitize_line};
-use flags::{Flags, Unusable};
-use plan::{Output, Task};
+use plan::Task;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -46,11 +39,6 @@ pub(crate) fn arguments(mut all: impl Iterator<Item = OsString>) -> Option<Vec<O
     None
 }
 
-/// `duel hey` as clap's generators take it, for its manual page and its completions.
-pub(crate) fn described() -> clap::Command {
-    table::command()
-}
-
 /// Does what hey would do with these arguments.
 pub(crate) fn main(arguments: &[OsString]) -> Outcome {
     let task = Flags::parse(arguments).and_then(|flags| {
@@ -62,7 +50,7 @@ pub(crate) fn main(arguments: &[OsString]) -> Outcome {
     });
     match task {
         Ok((task, flags)) => Outcome::of(run(task, &flags)),
-        Err(Unusable::Help) => Outcome::of(terminal::print(&table::help()).map(|()| Outcome::Done)),
+        Err(Unusable::Help) => Outcome::of(terminal::print(&duel_hey::help()).map(|()| Outcome::Done)),
         Err(Unusable::Flags(text)) => {
             say(&format!("{text} (see duel hey -help)"));
             Outcome::BadUsage
@@ -83,7 +71,9 @@ fn agreed(task: Task, flags: &Flags, stop: &Arc<AtomicBool>) -> Task {
         Some(None) => "-h2 is for https:// only",
     };
     say(&format!("{why}: the requests are made over HTTP/1.1"));
-    Task::of(&Flags { http2: false, ..flags.clone() }).unwrap_or(task)
+    let mut flags = flags.clone();
+    flags.http2 = false;
+    Task::of(&flags).unwrap_or(task)
 }
 
 /// Whether the server chooses HTTP/2 when it is offered beside HTTP/1.1; `Some(None)`: nothing is chosen without TLS; `None`: there
@@ -126,10 +116,10 @@ fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
         (_, Some(error)) => {
             return Err(anyhow::Error::new(error).context("cannot write the result to standard output"));
         }
-        (Output::Summary(style), None) => terminal::print(&output::summary(&results, total_ns, style))?,
+        (Output::Summary(style), None) => terminal::print(&duel_hey::summary(&results, total_ns, style))?,
         (Output::Csv, None) if results.failures > 0 => {
             say(&format!("{} requests failed and have no row", results.failures));
-            terminal::note(output::errors(&results).trim_end_matches('\n'));
+            terminal::note(duel_hey::errors(&results).trim_end_matches('\n'));
         }
         (Output::Csv, None) => {}
     }

@@ -1,8 +1,8 @@
 //! What hey's flags mean: one conversion from what was typed to a plan and the form of the output, with all checks in it.
 
-use super::flags::{CSV, CURRENT, Flags, HISTORIC, Unusable};
 use crate::load::{meaning, targets, values};
 use crate::{basic, proxy};
+use duel_hey::{Flags, Output, Unusable};
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS,
     Target, TlsPlan, WorkloadPlan, sanitize_line,
@@ -17,25 +17,6 @@ pub(super) struct Task {
     pub(super) output: Output,
 }
 
-/// What is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
-    /// The summary at the end.
-    Summary(Style),
-    /// A line for each response.
-    Csv,
-}
-
-/// Which version of hey the summary looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    Current,
-    /// That of 2017, with a line twice a second; `details` as its flag `-more` asked for them.
-    Historic {
-        details: bool,
-    },
-}
-
 /// The header field that tells a server who asks.
 const AUTHORIZATION: &str = "Authorization";
 /// As Go's client has it.
@@ -48,7 +29,7 @@ const HIGHEST_RATE_PER_S: f64 = 1e7;
 impl Task {
     /// What the flags mean.
     pub(super) fn of(flags: &Flags) -> Result<Self, Unusable> {
-        let output = output(flags)?;
+        let output = flags.output()?;
         let (workers, bound) = amount(flags)?;
         let mut http = http(flags, workers)?;
         let connections = workers.div_ceil(http.streams());
@@ -87,24 +68,6 @@ impl Task {
     /// Whether HTTP/2 was asked for.
     pub(super) fn wants_http2(&self) -> bool {
         matches!(&self.plan.workload, WorkloadPlan::Http(http) if http.http2.is_some())
-    }
-}
-
-fn output(flags: &Flags) -> Result<Output, Unusable> {
-    let style = match flags.style.as_str() {
-        CURRENT => Style::Current,
-        HISTORIC => Style::Historic { details: flags.more },
-        other => {
-            let other = sanitize_line(other);
-            return Err(Unusable::Flags(format!(
-                "invalid value \"{other}\" for flag -style: it is either {CURRENT} or {HISTORIC}"
-            )));
-        }
-    };
-    match flags.output.as_str() {
-        "" => Ok(Output::Summary(style)),
-        CSV => Ok(Output::Csv),
-        other => Err(meaningless(format!("-o {}: {CSV} is the only other output", sanitize_line(other)))),
     }
 }
 

@@ -1,12 +1,9 @@
 //! What is done while requests are made: results are counted, lines printed, the run kept if that is wanted.
 
-use super::csv;
-use super::plan::{self, Style};
-use super::results::Results;
-use super::writer::Writer;
 use crate::keep::Keeper;
 use crate::progress_log::ProgressLog;
-use crate::streams::Output;
+use crate::streams;
+use duel_hey::{Output, Results, Style, Writer};
 use duel_lab::{OpRecord, View, Watcher};
 use duel_model::{Run, Slot};
 use std::io::{self, ErrorKind};
@@ -37,13 +34,13 @@ enum Lines {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(keeper: Keeper<'a>, output: plan::Output, stop: Arc<AtomicBool>) -> io::Result<Self> {
+    pub(super) fn new(keeper: Keeper<'a>, output: Output, stop: Arc<AtomicBool>) -> io::Result<Self> {
         let lines = match output {
-            plan::Output::Summary(Style::Current) => Lines::None,
-            plan::Output::Summary(Style::Historic { .. }) => Lines::Progress(ProgressLog::new()),
-            plan::Output::Csv => Lines::Csv,
+            Output::Summary(Style::Current) => Lines::None,
+            Output::Summary(Style::Historic { .. }) => Lines::Progress(ProgressLog::new()),
+            Output::Csv => Lines::Csv,
         };
-        let (results, out) = (Results::default(), Writer::to(Output)?);
+        let (results, out) = (Results::default(), Writer::to(streams::Output)?);
         Ok(Self { keeper, results, slot: None, lines, out, stop, broken: None })
     }
 
@@ -74,7 +71,7 @@ impl Watcher for Watch<'_> {
     fn begun(&mut self, run: &Run) {
         self.keeper.begin(run);
         if matches!(self.lines, Lines::Csv) {
-            self.print(csv::HEADER);
+            self.print(duel_hey::HEADER);
         }
     }
 
@@ -85,7 +82,7 @@ impl Watcher for Watch<'_> {
     fn ops(&mut self, ops: &[OpRecord]) {
         ops.iter().for_each(|op| self.results.add(op));
         if matches!(self.lines, Lines::Csv) {
-            let rows: String = ops.iter().filter_map(csv::row).collect();
+            let rows: String = ops.iter().filter_map(duel_hey::row).collect();
             self.print(&rows);
         }
     }

@@ -152,7 +152,7 @@ pub(crate) fn held_against<'a>(
     of_cause.map(|&(_, other, must)| match (standing_of(gap, other), must) {
         (Some(Standing::Fits(_) | Standing::Suspected(_)), _) => Err(Against::Stands(other)),
         (_, Must::NotBeSeen | Must::NotBeShown | Must::NotBeShownWhenAsked) | (None, _) => Ok(None),
-        (Some(Standing::RuledOut(by)), _) => Ok(Some(by)),
+        (Some(Standing::RuledOut(by) | Standing::Minor(by)), _) => Ok(Some(by)),
         (Some(Standing::Wants(probes)), _) => Err(Against::Asks(probes)),
         (Some(Standing::Undecided(_)), Must::BeRuledOut) => Err(Against::Stands(other)),
         (Some(Standing::Undecided(_)), Must::NotFit) => Ok(None),

@@ -4,7 +4,7 @@
 //! what an op would save without it, as a log, and that is held against the gap in those very slots.
 
 use crate::cause::Standing;
-use crate::evidence::worth::{acquit, most_share_alone};
+use crate::evidence::worth::{acquit, minor, most_share_alone};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::ALONE;
 use duel_model::{Confidence, Evidence, HostDemand};
@@ -150,9 +150,20 @@ impl<'a> Machines<'a> {
 
     /// The share of the log of the gap that a loss is worth, if that is worth a name; `text` tells the loss.
     ///
+    /// It is ruled out only where it is worth less than the margin, too: what was counted did happen, and beside a larger cause a
+    /// loss that makes ops 1.2 times as long is a small share of the gap.
+    pub(crate) fn noteworthy(&self, worth_log: f64, text: &Evidence) -> Result<f64, Standing> {
+        match self.worth_a_name(worth_log, text) {
+            Err(Standing::RuledOut(line)) if worth_log >= self.margin_log => Err(minor(self.share(worth_log), line)),
+            settled => settled,
+        }
+    }
+
+    /// The same where what was counted is no loss by itself.
+    ///
     /// The interval is that of the gap: what is counted over some seconds is exact beside it. But it is never as small as the
     /// margin: of a gap of 3 %, a quarter is what a clock that ticks a hundred times a second makes of nothing.
-    pub(crate) fn noteworthy(&self, worth_log: f64, text: &Evidence) -> Result<f64, Standing> {
+    pub(crate) fn worth_a_name(&self, worth_log: f64, text: &Evidence) -> Result<f64, Standing> {
         let (share, most) = (self.share(worth_log), worth_log / self.view.log.low());
         if share >= Flip::NOTEWORTHY && worth_log >= self.margin_log {
             Ok(share)
@@ -174,7 +185,7 @@ impl<'a> Machines<'a> {
         both_ns: [f64; 2],
         text: &Evidence,
     ) -> Result<f64, Standing> {
-        match self.noteworthy(worth_log, text) {
+        match self.worth_a_name(worth_log, text) {
             Err(Standing::RuledOut(line)) => Err(acquit(&self.most_of_cpu(gap, extra_ns, both_ns), line)),
             settled => settled,
         }
@@ -310,7 +321,7 @@ impl Side<'_> {
 
     /// How many threads share the work: of n equally busy ones n, whatever others do little. (Kish 1965 counts
     /// observations of unequal weight like that.) `None` where threads are not counted one by one.
-    fn busy_threads(&self) -> Option<f64> {
+    pub(crate) fn busy_threads(&self) -> Option<f64> {
         let runs = self.demand.growth.iter().filter(|(key, _)| key.starts_with("thread.") && key.ends_with(".run_ns"));
         let (sum, squares) = runs.fold((0.0, 0.0), |(sum, squares), (_, ns)| {
             let ns = *ns as f64;

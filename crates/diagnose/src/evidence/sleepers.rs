@@ -17,10 +17,12 @@ const SLEEPS: &[(&str, &[&str])] = &[
     ("for another thread of the server, or for a timer of its runtime", &["futex"]),
     ("for a timer", &["nanosleep"]),
     ("for any of several connections", &["ep_poll", "epoll", "poll_schedule", "do_poll", "do_select"]),
-    ("for what arrives at a socket", &["sk_wait", "wait_woken", "unix_stream", "inet_csk", "skb_recv", "tcp_recv"]),
+    ("for what arrives at a socket", SOCKETS),
     ("for a disk", DISK),
     ("for a pipe", &["pipe"]),
 ];
+
+const SOCKETS: &[&str] = &["sk_wait", "wait_woken", "unix_stream", "inet_csk", "skb_recv", "tcp_recv"];
 
 const DISK: &[&str] =
     &["io_schedule", "folio_wait", "jbd2", "xlog", "xfs_log", "btrfs", "blk_", "bio_wait", "bit_wait_io"];
@@ -42,6 +44,13 @@ pub(crate) fn for_disks(demand: &HostDemand) -> Option<f64> {
     let looks = [demand.sleepers.looks, demand.quiet_sleepers.looks];
     let is_enough = looks.iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
     more_under_load(demand, |function| DISK.iter().any(|part| function.contains(part))).filter(|_| is_enough)
+}
+
+/// Threads of the server that sleep until something arrives at a socket, at a time, more under load than without; `None` in the same way.
+pub(crate) fn for_sockets(demand: &HostDemand) -> Option<f64> {
+    let looks = [demand.sleepers.looks, demand.quiet_sleepers.looks];
+    let is_enough = looks.iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
+    more_under_load(demand, |function| SOCKETS.iter().any(|part| function.contains(part))).filter(|_| is_enough)
 }
 
 fn more_under_load(demand: &HostDemand, is_such: impl Fn(&str) -> bool + Copy) -> Option<f64> {

@@ -92,6 +92,19 @@ impl CpuWorth {
     }
 }
 
+/// The standing of what was seen, and takes `extra_ns` of an op's time: not worth a name, which is a `share` of the gap. It is ruled out
+/// where the fast side would not feel it either, by the margin; beside a larger cause what is felt is a small share, too.
+pub(crate) fn too_little(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64, share: f64, seen: Evidence) -> Standing {
+    let is_felt = reference.fast_ns().is_none_or(|fast_ns| extra_ns >= gap.case.margin_log().exp_m1() * fast_ns);
+    if is_felt { minor(share, seen) } else { Standing::RuledOut(seen) }
+}
+
+/// The standing of what is at work, and worth no name.
+pub(crate) fn minor(share: f64, seen: Evidence) -> Standing {
+    let text = format!("{}: that is at work, and worth about {} of the gap", seen.text, percent(share));
+    Standing::Minor(Evidence { text, ..seen })
+}
+
 /// Rules out what is not worth a name even at most; else leaves it open, and tells why.
 pub(crate) fn acquit(most: &Result<f64, String>, counted: Evidence) -> Standing {
     match most {
@@ -104,6 +117,14 @@ pub(crate) fn acquit(most: &Result<f64, String>, counted: Evidence) -> Standing 
             Standing::Undecided(with(counted, &why))
         }
         Err(why) => Standing::Undecided(with(counted, why)),
+    }
+}
+
+/// The standing of what is not worth a name, unless it may be worth one at `most`.
+pub(crate) fn unless_more(most: f64, settled: Standing) -> Standing {
+    match settled {
+        Standing::RuledOut(line) | Standing::Minor(line) if most >= Flip::NOTEWORTHY => acquit(&Ok(most), line),
+        settled => settled,
     }
 }
 

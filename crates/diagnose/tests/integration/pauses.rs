@@ -101,6 +101,19 @@ fn a_limit_on_requests_in_each_stretch_of_time_is_not_taken_for_pauses() {
     }
 }
 
+/// Where one connection fills the server, a limit would let through no fewer of its requests than of many. First seen on an Apache of 660 kB.
+#[test]
+fn where_one_connection_fills_the_server_requests_for_a_byte_tell_pauses_from_a_limit() {
+    let one = Server { cores: 1.0, per_byte: 1.0, ..good() };
+    let large = |slow: &Server| World { body: 600e3, ..a_world(slow, &one) };
+    large(&Server { pauses: 0.3, ..one.clone() }).both_ways(|explanation, side| {
+        assert_eq!(named(explanation), [("app.pauses", Some(side))], "{explanation:#?}");
+    });
+    for per_s in [400.0, 1_000.0] {
+        assert_not_named(&large(&Server { per_address: Some(per_s), seems_to_pause: 0.5, ..one.clone() }));
+    }
+}
+
 #[test]
 fn few_connections_do_not_tell_stalls_from_slow_requests() {
     let mut world = a_world(&pausing(0.3), &good());

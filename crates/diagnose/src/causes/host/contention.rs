@@ -7,7 +7,8 @@
 //! requests wait for these, and not for each other.
 //!
 //! Where it levels off, what the server's threads sleep in tells a lock from a queue: behind a lock requests wait in threads that
-//! sleep for each other, in a queue they wait where no thread has them yet.
+//! sleep for each other, in a queue they wait where no thread has them yet. In some programs idle threads sleep in the same
+//! way (Java's pools). There it tells that several threads share the work of one request at a time: with one worker, one would do it.
 //!
 //! What looks alike: a listen queue that overflows under many connections (then the gap sits in connecting), and memory
 //! that is too small for them (pages read again). From outside another reason for falling remains possible; the
@@ -17,7 +18,8 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::by_hand;
 use crate::evidence::counted::Counted;
-use crate::evidence::machines::{FULL, Machines, Side, allowed_cpus, needs_concurrency, pid};
+use crate::evidence::listen_queues::ListenQueues;
+use crate::evidence::machines::{FULL, Machines, Side, allowed_cpus, needs_concurrency, pid, workers};
 use crate::evidence::scaling::{
     FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections,
 };
@@ -30,14 +32,21 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "lock.contention",
     description: "requests that are served at the same time hinder each other: with more of them, less gets done",
     signature: "throughput falls with more connections on the slow side alone; or hosts: CPU time per request \
-                grows with them though over one connection both are as fast (no segments lost); or it levels off, and as many of the \
-                server's threads as requests wait sleep until another one wakes them, while CPUs and disks are idle",
+                grows with them though over one connection both are as fast (no segments lost); or it levels off, while CPUs and disks \
+                are idle, and as many of the server's threads as requests wait sleep until another one wakes them, or several \
+                threads share the work of one request at a time",
     at_most: "likely; possible without more CPU time, and where nobody sees how busy the disks are",
     needs_machine: false,
 };
 
 /// CPU time was counted in other slots than the gap was measured in; beyond a quarter more they do not tell the same.
 const MOST_OF_THE_GAP: f64 = 1.25;
+
+/// Below this one request is served at a time: both figures of Little's law scatter, and what a request takes besides overlaps.
+const ONE_AT_A_TIME: f64 = 1.5;
+
+/// A worker, and a thread beside it that accepts and reads for it, are two.
+const SEVERAL_THREADS: f64 = 3.0;
 
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
@@ -78,6 +87,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             return Ok(standing);
         }
         if let Some(standing) = by_sleepers(gap, many)? {
+            return Ok(standing);
+        }
+        if let Some(standing) = by_turns(gap, many)? {
             return Ok(standing);
         }
         if let Some(why) = why_not {
@@ -234,11 +246,10 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     let (Some(fast_side), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
     let asleep = |side: &Side<'_>| sleepers::for_each_other(side.demand());
     let (Some(of_slow), Some(of_fast)) = (asleep(&machines.slow), asleep(fast_side)) else { return Ok(None) };
-    let served =
-        |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9).filter(|served| *served > 0.0);
-    let (Some(by_slow), Some(by_fast)) =
-        (served(many.slow.rate_per_s, alone.slow_ns()), served(many.fast.rate_per_s, alone.fast_ns()))
-    else {
+    let (Some(by_slow), Some(by_fast)) = (
+        served_at_a_time(many.slow.rate_per_s, alone.slow_ns()),
+        served_at_a_time(many.fast.rate_per_s, alone.fast_ns()),
+    ) else {
         return Ok(None);
     };
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
@@ -264,6 +275,74 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
     let confidence = if machines.slow.busiest_disk().is_some() { Confidence::Likely } else { Confidence::Possible };
+    Ok(Some(waiting_within(gap, share, seen, confidence)))
+}
+
+/// Where threads sleep in the same way for a lock and for work, the number of those that do the work tells. By Little's law one request is
+/// served at a time; where one worker did that, it would do all of the work, and one that accepts would be all that is beside it. So
+/// several threads take turns: one holds what all of them need. `None` where it does not show.
+///
+/// What lets so many requests through in each stretch of time looks alike if it lets as many through as one after the other would be: it
+/// is possible at most. Such a limit that works in bursts is told from that by the requests of a burst, which do not wait.
+fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing> {
+    let machines = match Machines::read(gap) {
+        Ok(machines) => machines,
+        Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
+        Err(_) => return Ok(None),
+    };
+    let (Some(_), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
+    let slow_side = &machines.slow;
+    let is_cpu_bound = own_share_of_cpus(gap).is_none_or(|share| share >= FULL)
+        || workers(slow_side.demand()).is_none_or(|workers| workers.into_iter().any(|share| share >= FULL));
+    if is_cpu_bound || slow_side.is_held_back(&machines.view) {
+        return Ok(None);
+    }
+    let (Some(by_slow), Some(by_fast)) = (
+        served_at_a_time(many.slow.rate_per_s, alone.slow_ns()),
+        served_at_a_time(many.fast.rate_per_s, alone.fast_ns()),
+    ) else {
+        return Ok(None);
+    };
+    let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
+    let takes_turns = by_slow < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && connections - by_slow >= 2.0;
+    let Some(threads) = slow_side.busy_threads().filter(|threads| takes_turns && *threads >= SEVERAL_THREADS) else {
+        return Ok(None);
+    };
+    // All but a few wait for their turn, however the rest of the time is spent.
+    let quick_ns = many.slow.service_profile.quantile_ns(0.25).map(|ns| ns as f64);
+    let all_wait = quick_ns.zip(alone.slow_ns()).is_some_and(|(quick_ns, alone_ns)| quick_ns >= 1.5 * alone_ns);
+    // Whoever waits for another server, or for a disk, sleeps otherwise.
+    let waits_elsewhere = sleepers::for_sockets(slow_side.demand())
+        .zip(sleepers::for_disks(slow_side.demand()))
+        .is_none_or(|(sockets, disks)| sockets.max(disks) >= 1.0);
+    let queues = ListenQueues::of_machines(gap, &machines);
+    let waits_before = queues.is_none_or(|queues| queues.where_more_wait().is_some());
+    let share = (many.log.mid - alone.log.mid) / many.log.mid;
+    let least = share - many.log.half().hypot(alone.log.half()) / many.log.mid;
+    if !all_wait || waits_elsewhere || waits_before || least < Flip::NOTEWORTHY {
+        return Ok(None);
+    }
+    let slow = gap.slow_name();
+    let seen = format!(
+        "of {connections:.0} requests at a time {slow} serves {by_slow:.1}, though about {threads:.0} of its threads share the work, and none \
+         of them is busy all the time; {} serves {by_fast:.1}",
+        gap.fast_name()
+    );
+    if slow_side.busiest_disk().is_some_and(|share| share >= Flip::NOTEWORTHY) {
+        let text = format!("{seen}; but a disk of {slow}'s machine is busy, too, and they may wait for that");
+        return Err(Standing::Undecided(gap.on_host(text, None)));
+    }
+    Ok(Some(waiting_within(gap, share, seen, Confidence::Possible)))
+}
+
+/// Requests that are served at a time: their rate times what one takes alone (Little's law).
+fn served_at_a_time(rate_per_s: Option<f64>, alone_ns: Option<f64>) -> Option<f64> {
+    Some(rate_per_s? * alone_ns? / 1e9).filter(|served| *served > 0.0)
+}
+
+/// The standing of requests that wait for each other within the slow side's server.
+fn waiting_within(gap: &Gap<'_>, share: f64, seen: String, confidence: Confidence) -> Standing {
+    let slow = gap.slow_name();
     let told = Told {
         summary: format!(
             "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for \
@@ -279,7 +358,7 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         facts: vec![gap.on_host(seen, Some(by_hand::sleepers(gap, gap.slow)))],
         further: Vec::new(),
     };
-    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), confidence, told)))
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told)
 }
 
 fn remedy(gap: &Gap<'_>) -> String {

@@ -15,7 +15,7 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::causes::likes::held_against;
 use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, QUOTA, allowed_cpus, is_same_fact, worth_log};
 use crate::evidence::others::{Loss, SOMEBODY_RUNS, TOP, Taken};
-use crate::evidence::worth::acquit;
+use crate::evidence::worth::unless_more;
 use crate::gap::{Flip, Gap, percent};
 use duel_model::Confidence;
 
@@ -47,9 +47,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         Err(Standing::Undecided(_)) if machines.matters_under_load(worth) => machines.share(worth),
         // A server behind this one may have waited on the same CPUs for the same requests, and nobody counts for how long: no
         // longer than others ran there. A neighbour runs without load, too.
-        Err(Standing::RuledOut(line)) if somebody_runs.is_none_or(|seen| seen) => {
-            let most = worth_log(of_slow.run, of_slow.others) / machines.view.log.low();
-            return Err(acquit(&Ok(most), line));
+        Err(settled) if somebody_runs.is_none_or(|seen| seen) => {
+            return Err(unless_more(worth_log(of_slow.run, of_slow.others) / machines.view.log.low(), settled));
         }
         share => share?,
     };

@@ -13,7 +13,7 @@ use crate::evidence::by_hand;
 use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, QUOTA, allowed_cpus, is_same_fact, worth_log};
 use crate::evidence::others::{Loss, SOMEBODY_RUNS, TOP, Taken};
 use crate::evidence::rights::Rights;
-use crate::evidence::worth::acquit;
+use crate::evidence::worth::unless_more;
 use crate::gap::Gap;
 use duel_model::Confidence;
 
@@ -45,8 +45,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let beside_slow = somebody_runs(slow_side.gauge("cpu.running"));
     let share = match machines.noteworthy(worth, &counted) {
         // Whoever serves the same requests behind it may have waited there, and nobody counts for how long.
-        Err(Standing::RuledOut(line)) if beside_slow.is_none_or(|seen| seen) => {
-            return Err(acquit(&Ok(worth_log(of_slow.run, of_slow.others) / machines.view.log.low()), line));
+        Err(settled) if beside_slow.is_none_or(|seen| seen) => {
+            return Err(unless_more(worth_log(of_slow.run, of_slow.others) / machines.view.log.low(), settled));
         }
         share => share?,
     };

@@ -53,7 +53,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (apart, mean) = ((user_log - system_log).abs(), (user_log + system_log) / 2.0);
     let scatter = factors.scatter_log;
     if mean <= 0.0 || apart > SAME_FACTOR * mean + scatter {
-        machines.noteworthy(worth, &counted)?;
+        machines.worth_a_name(worth, &counted)?;
         return Err(Standing::RuledOut(counted));
     }
     let both_ns = [factors.slow_ns, factors.fast_ns];

@@ -61,7 +61,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 /// How much a standing says of which of the two it is.
 fn told_by(standing: &Standing) -> u8 {
     match standing {
-        Standing::RuledOut(_) => 0,
+        Standing::RuledOut(_) | Standing::Minor(_) => 0,
         Standing::Undecided(_) => 1,
         Standing::Suspected(_) => 2,
         Standing::Wants(_) => 3,

@@ -7,7 +7,7 @@
 //! slow side, by the size sweep.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown};
-use crate::evidence::worth::{reference, share_of_log};
+use crate::evidence::worth::{reference, share_of_log, too_little};
 use crate::gap::{Flip, FlipLook, Gap, Look, View, percent, phase_share};
 use crate::probes::{IDENTITY, Mode, RANGE_1, RANGE_SAME};
 use duel_model::web::phase;
@@ -122,7 +122,11 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
     );
     let line = |text: String| gap.evidence(&first_byte, text);
     if most < Flip::NOTEWORTHY {
-        return Err(Standing::RuledOut(line(format!("{sizes}, but {counted}"))));
+        let line = line(format!("{sizes}, but {counted}"));
+        return Err(match least > 0.0 {
+            true => too_little(gap, reference, extra_bytes * byte_ns.mid, mid, line),
+            false => Standing::RuledOut(line),
+        });
     }
     if least < Flip::NOTEWORTHY {
         return Err(Standing::Undecided(line(format!("{sizes}, and {counted}: that leaves open whether it matters"))));

@@ -10,7 +10,8 @@
 //! * a lost packet: one connection waits for it, and others are answered meanwhile;
 //! * some slow requests: each ends by itself;
 //! * a limit that lets through so many requests in each stretch of time, and has all others wait for the next one: it takes the
-//!   less, the fewer are sent. Over one connection a program that pauses has as much of its time go by in slow requests;
+//!   less, the fewer are sent. Over one connection a program that pauses has as much of its time go by in slow requests, also where it serves
+//!   more of them than such a limit lets through (requests for one byte);
 //! * a quota, somebody else's work on the CPU, a hypervisor that withholds it, memory that is read again: all stop the whole
 //!   server, and only its machine tells. Each of these causes has to be ruled out by its own judgement, no disk may have been busy
 //!   for a good part of that time, and where the machine is not read, this cause is no more than a suspicion.
@@ -20,7 +21,7 @@ use crate::causes::likes::{self, Against};
 use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, pid};
 use crate::evidence::stall::{worth_log, worth_log_of};
 use crate::gap::{Flip, Gap, Look, View, percent};
-use crate::probes::ALONE;
+use crate::probes::{ALONE, RANGE_1};
 use duel_model::{Confidence, Evidence, MILLISECOND_NS, Probe, TargetObservation, TargetStalls, format_duration_ns};
 use duel_stats::Estimate;
 
@@ -41,6 +42,9 @@ const FEWEST_CONNECTIONS: u32 = 4;
 const LONGEST_UNSEEN_NS: f64 = 200.0 * MILLISECOND_NS as f64;
 /// Stalls that are missed in 5 % of runs, where none is seen (the rule of three; Hanley and Lippman-Hand 1983).
 const RULE_OF_THREE: f64 = 3.0;
+
+/// So many times the requests that are served under load are more than a limit on requests would let through, whatever is asked for.
+const BEYOND_A_LIMIT: f64 = 1.5;
 
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
@@ -225,6 +229,20 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
     );
     if worth_log(slow).minus(worth_log(fast)).low() > limit_log {
         return Ok(Some(gap.evidence(&alone, text)));
+    }
+    let more_than_a_limit =
+        seen_over_one.iter().find(|[slow, _]| slow.rate_per_s.is_some_and(|rate| rate > BEYOND_A_LIMIT * loaded_per_s));
+    let stands_still = |stalls: TargetStalls| stalls.share - stalls.share_half >= 0.5 * seen.slow.share;
+    match (more_than_a_limit, gap.look(RANGE_1)) {
+        (Some([slow, _]), _) if slow.stalls.is_some_and(stands_still) => {
+            let rate = slow
+                .rate_per_s
+                .map_or_else(String::new, |rate| format!(", and it serves up to {rate:.0} a second there"));
+            return Ok(Some(gap.evidence(&alone, text + &rate)));
+        }
+        // Requests for one byte are as many as one connection can make.
+        (None, Look::NotAsked(probe)) => return Err(Standing::Wants(vec![probe])),
+        _ => {}
     }
     let text = format!(
         "{}; but {text}: that may be no more than for a limit that lets through so many requests in each stretch of time",

@@ -10,7 +10,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::counted::{Counted, share_of_phases};
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
-use crate::evidence::worth::reference_under_load;
+use crate::evidence::worth::{reference_under_load, too_little};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{ALONE, is_https};
 use duel_model::web::phase;
@@ -62,11 +62,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             format_duration_ns(of_fast.ns_per_op)
         ),
     );
-    let Some(share) = share_of_phases(reference, stalls.ns_per_op - of_fast.ns_per_op) else {
+    let stalled_ns = stalls.ns_per_op - of_fast.ns_per_op;
+    let Some(share) = share_of_phases(reference, stalled_ns) else {
         return Err(Standing::Undecided(told));
     };
     if share < Flip::NOTEWORTHY {
-        return Err(Standing::RuledOut(told));
+        return Err(too_little(gap, reference, stalled_ns, share, told));
     }
     let demands = match gap.demands() {
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),

@@ -8,7 +8,7 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_h
 use crate::evidence::counted::share_of_phases;
 use crate::evidence::stall::Stalls;
 use crate::evidence::trip::trips;
-use crate::evidence::worth::{needs_gap_alone, reference};
+use crate::evidence::worth::{needs_gap_alone, reference, too_little};
 use crate::gap::{Flip, Gap, View};
 use crate::probes::QUICK_ACK;
 use duel_model::web::phase;
@@ -49,9 +49,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     );
     // What takes longer than an acknowledgement is delayed waits for something else.
     let most_ns = of_slow.count * MOST_NS / reference.slow.ok.max(1) as f64;
-    let worth = share_of_phases(reference, (of_slow.ns_per_op - of_fast.ns_per_op).min(most_ns));
-    if worth.is_some_and(|share| share < Flip::NOTEWORTHY) {
-        return Err(Standing::RuledOut(gap.evidence(reference, stalled)));
+    let extra_ns = (of_slow.ns_per_op - of_fast.ns_per_op).min(most_ns);
+    if let Some(share) = share_of_phases(reference, extra_ns).filter(|share| *share < Flip::NOTEWORTHY) {
+        return Err(too_little(gap, reference, extra_ns, share, gap.evidence(reference, stalled)));
     }
     let flip = shown_flip(gap, QUICK_ACK)?;
     if !flip.moved() {

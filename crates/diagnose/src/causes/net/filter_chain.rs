@@ -8,7 +8,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::filter_rules::{RULE_NS, Rules};
 use crate::evidence::trip::trips;
-use crate::evidence::worth::{acquit, by_others_ns, is_hidden_by_load, reference, share_of_resource};
+use crate::evidence::worth::{acquit, by_others_ns, is_hidden_by_load, reference, share_of_resource, too_little};
 use crate::gap::{DemandLook, Flip, Gap, percent};
 use crate::probes::Mode;
 use duel_model::{Confidence, HostDemand, format_duration_ns};
@@ -77,6 +77,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
         return Err(open(", and the time per request is not known"));
     };
+    let is_beyond_chance = extra.mid > Flip::MANY_LOOKS * extra.below;
     if most < Flip::NOTEWORTHY {
         let text =
             format!("{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap");
@@ -91,9 +92,15 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         let most = share_of_resource(gap, reference, most_ns, own_ns)
             .filter(|share| most.is_some() || *share < Flip::NOTEWORTHY)
             .ok_or_else(|| format!("how long packets to {slow} waited for a CPU is not known"));
-        return Err(acquit(&most, gap.evidence(&trips.seen, text)));
+        let line = gap.evidence(&trips.seen, text);
+        return Err(match acquit(&most, line) {
+            Standing::RuledOut(line) if is_beyond_chance => {
+                too_little(gap, reference, extra.mid * packets, share, line)
+            }
+            settled => settled,
+        });
     }
-    if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
+    if share < Flip::NOTEWORTHY || !is_beyond_chance {
         return Err(open(": whether packets take longer is within chance"));
     }
     if extra.mid > 2.0 * RULE_NS * of_slow {

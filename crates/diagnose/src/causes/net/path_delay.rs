@@ -12,7 +12,7 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::counted::{MOSTLY_WAITING, further_cpu_ns, share_of_phases};
 use crate::evidence::filter_rules::{RULE_NS, Rules};
 use crate::evidence::trip::trips;
-use crate::evidence::worth::{is_hidden_by_load, needs_gap_alone, reference};
+use crate::evidence::worth::{is_hidden_by_load, needs_gap_alone, reference, too_little};
 use crate::gap::{DemandLook, Flip, Gap, View, phase_differences};
 use duel_model::web::phase;
 use duel_model::web::settings::H2_WINDOW;
@@ -56,11 +56,16 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (Some(share), Some(most)) = (share, most) else {
         return Err(open(", and the time per request is not known"));
     };
+    let is_beyond_chance = extra.mid > Flip::MANY_LOOKS * extra.below;
     if most < Flip::NOTEWORTHY {
         let text = format!("{told}: that difference makes little of the gap");
-        return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
+        let line = gap.evidence(&trips.seen, text);
+        return Err(match is_beyond_chance {
+            true => too_little(gap, reference, extra.mid, share, line),
+            false => Standing::RuledOut(line),
+        });
     }
-    if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
+    if share < Flip::NOTEWORTHY || !is_beyond_chance {
         return Err(open(": whether that is a difference is within chance"));
     }
     if trips.slow.floor_ns - trips.fast.floor_ns < 0.5 * extra.mid {

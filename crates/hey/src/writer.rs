@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Writes what it is given, in order.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub struct Writer {
     /// `None` once no more is written.
     pieces: Option<SyncSender<Vec<u8>>>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -31,7 +31,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn to(mut out: impl Write + Send + 'static) -> io::Result<Self> {
+    /// Begins the thread. An error: the system has none left.
+    pub fn to(mut out: impl Write + Send + 'static) -> io::Result<Self> {
         let (pieces, waiting) = sync_channel::<Vec<u8>>(MOST_WAITING);
         let write = move || waiting.iter().try_for_each(|piece| out.write_all(&piece).and_then(|()| out.flush()));
         let thread = std::thread::Builder::new().name("hey-output".into()).spawn(write)?;
@@ -40,7 +41,7 @@ impl Writer {
 
     /// Queues a text. An error is the first that writing met with, or that nobody read for too long; the rest is not written
     /// then. `stop`: the run is to end.
-    pub(super) fn print(&mut self, text: &str, stop: &AtomicBool) -> io::Result<()> {
+    pub fn print(&mut self, text: &str, stop: &AtomicBool) -> io::Result<()> {
         text.as_bytes().chunks(PIECE_BYTES).try_for_each(|piece| self.queue(piece.to_vec(), stop))
     }
 
@@ -71,7 +72,7 @@ impl Writer {
     }
 
     /// Waits until everything is written, or nobody has read the rest for too long.
-    pub(super) fn end(&mut self, stop: &AtomicBool) -> io::Result<()> {
+    pub fn end(&mut self, stop: &AtomicBool) -> io::Result<()> {
         self.pieces = None;
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let since = Instant::now();

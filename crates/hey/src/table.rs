@@ -1,7 +1,7 @@
-//! The table of hey's flags. From it come the reading of a command line ([`super::flags`]), the help, and, as clap describes
+//! The table of hey's flags. From it come the reading of a command line ([`crate::flags`]), the help, and, as clap describes
 //! commands, what `duel man` and `duel completions` tell of `duel hey`.
 
-use super::flags::{CSV, CURRENT, Flags, HISTORIC, Place};
+use crate::flags::{CSV, CURRENT, Flags, HISTORIC, Place};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, ValueHint};
 
@@ -138,12 +138,12 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 }
 
 /// Where the value of a flag goes; `None`: there is no such flag.
-pub(super) fn place<'a>(name: &str, flags: &'a mut Flags) -> Option<Place<'a>> {
+pub(crate) fn place<'a>(name: &str, flags: &'a mut Flags) -> Option<Place<'a>> {
     entries().find(|entry| entry.name == name).map(|entry| (entry.place)(flags))
 }
 
 /// What `-help` prints.
-pub(super) fn help() -> String {
+pub fn help() -> String {
     let mut help = format!("Usage: {USAGE}\n\n{ABOUT}\n");
     for group in GROUPS {
         help.push('\n');
@@ -161,8 +161,8 @@ pub(super) fn help() -> String {
 }
 
 /// What clap's generators make a manual page and completions of. It is not what a command line is read by, which clap could
-/// not: see [`super::arguments`].
-pub(super) fn command() -> Command {
+/// not: hey has flags such as `-h2`.
+pub fn command() -> Command {
     let help = Arg::new("help").long("help").action(ArgAction::SetTrue).help("Print help");
     Command::new("hey")
         .bin_name("duel hey")

@@ -1,8 +1,8 @@
 //! The summary in hey's words: its present form, and that of 2017. Only figures that are not known are not hey's: where it
 //! prints `NaN` or 0, a `-` stands.
 
-use super::plan::Style;
-use super::results::{Results, Times};
+use crate::flags::Style;
+use crate::results::{Results, Times};
 use duel_model::Nanos;
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const BAR: u64 = 40;
 const PERCENTILES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
 
 /// The whole summary. `total_ns` is the time that all requests took together.
-pub(super) fn summary(results: &Results, total_ns: Nanos, style: Style) -> String {
+pub fn summary(results: &Results, total_ns: Nanos, style: Style) -> String {
     match style {
         Style::Current => current(results, total_ns),
         Style::Historic { details } => historic(results, total_ns, details),
@@ -132,7 +132,7 @@ fn statuses(results: &Results) -> String {
 }
 
 /// The errors that there were, one on each line.
-pub(super) fn errors(results: &Results) -> String {
+pub fn errors(results: &Results) -> String {
     results.errors.iter().map(|(error, count)| format!("  [{count}]\t{error}\n")).collect()
 }
 
@@ -142,8 +142,8 @@ fn seconds(nanos: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::tests::{failure, response, results};
     use super::*;
+    use crate::results::tests::{failure, response, results};
 
     const MS: Nanos = 1_000_000;
 

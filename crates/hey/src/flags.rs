@@ -1,54 +1,92 @@
-//! What was typed behind `duel hey`: hey's flags, with hey's syntax. Which there are says [`super::table`]; what they mean is
-//! found out in [`super::plan`].
+//! What was typed behind `duel hey`: hey's flags, with hey's syntax. Which there are says [`crate::table`].
 
-use super::go::{self, Word};
-use super::table;
+use crate::go::{self, Word};
+use crate::table;
 use duel_model::{Nanos, sanitize_line};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// hey's command line, with hey's defaults.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Flags {
-    pub(super) requests: i64,
-    pub(super) workers: i64,
-    /// Requests per second of each worker; 0: as fast as they go.
-    pub(super) rate_per_worker: f64,
-    /// 0: `requests` ends it.
-    pub(super) duration_ns: Nanos,
-    pub(super) output: String,
-    pub(super) method: String,
-    /// `Name: value`, in the order given.
-    pub(super) headers: Vec<String>,
-    pub(super) timeout_s: i64,
-    pub(super) accept: String,
-    pub(super) body: String,
-    pub(super) body_file: String,
-    pub(super) content_type: String,
-    pub(super) user_agent: String,
-    pub(super) authorization: String,
-    pub(super) proxy: String,
-    pub(super) host: String,
-    pub(super) http2: bool,
-    pub(super) disable_compression: bool,
-    pub(super) disable_keepalive: bool,
-    pub(super) disable_redirects: bool,
-    /// 0: not given.
-    pub(super) cpus: i64,
+pub struct Flags {
+    /// `-n`: how many requests are made.
+    pub requests: i64,
+    /// `-c`: how many are made at a time.
+    pub workers: i64,
+    /// `-q`: requests per second of each worker; 0: as fast as they go.
+    pub rate_per_worker: f64,
+    /// `-z`; 0: `requests` ends it.
+    pub duration_ns: Nanos,
+    /// `-o`.
+    pub(crate) output: String,
+    /// `-m`.
+    pub method: String,
+    /// `-H`: `Name: value`, in the order given.
+    pub headers: Vec<String>,
+    /// `-t`; 0: never.
+    pub timeout_s: i64,
+    /// `-A`.
+    pub accept: String,
+    /// `-d`.
+    pub body: String,
+    /// `-D`, a path; wins over `body`.
+    pub body_file: String,
+    /// `-T`.
+    pub content_type: String,
+    /// `-U`, without duel's own.
+    pub user_agent: String,
+    /// `-a`: `user:password`, a secret.
+    pub authorization: String,
+    /// `-x`, which may hold a secret.
+    pub proxy: String,
+    /// `-host`.
+    pub host: String,
+    /// `-h2`.
+    pub http2: bool,
+    /// `-disable-compression`.
+    pub disable_compression: bool,
+    /// `-disable-keepalive`.
+    pub disable_keepalive: bool,
+    /// `-disable-redirects`.
+    pub disable_redirects: bool,
+    /// `-cpus`; 0: not given.
+    pub cpus: i64,
     /// `-more` of old versions: details in the historic style.
-    pub(super) more: bool,
+    pub(crate) more: bool,
     /// duel's own: which version of hey the output looks like.
-    pub(super) style: String,
+    pub(crate) style: String,
     /// duel's own: keeps the run.
-    pub(super) archive: Option<PathBuf>,
-    pub(super) url: String,
+    pub archive: Option<PathBuf>,
+    /// Where the requests go, as typed.
+    pub url: String,
     /// What stood behind the URL, where hey ignores everything.
-    pub(super) ignored: Vec<String>,
+    pub ignored: Vec<String>,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// The summary at the end.
+    Summary(Style),
+    /// A line for each response.
+    Csv,
+}
+
+/// Which version of hey the summary looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Its present form.
+    Current,
+    /// That of 2017, with a line twice a second.
+    Historic {
+        /// As its flag `-more` asked for them.
+        details: bool,
+    },
 }
 
 /// Why there is nothing to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub enum Unusable {
     /// Help was asked for.
     Help,
     /// A flag that is none, or a value that it cannot take.
@@ -91,13 +129,13 @@ impl Default for Flags {
 }
 
 /// What `-style` takes; the first is its default.
-pub(super) const CURRENT: &str = "current";
-pub(super) const HISTORIC: &str = "2017";
+pub(crate) const CURRENT: &str = "current";
+pub(crate) const HISTORIC: &str = "2017";
 /// What `-o` takes.
-pub(super) const CSV: &str = "csv";
+pub(crate) const CSV: &str = "csv";
 
 /// Where the value of a flag goes.
-pub(super) enum Place<'a> {
+pub(crate) enum Place<'a> {
     Text(&'a mut String),
     Texts(&'a mut Vec<String>),
     Whole(&'a mut i64),
@@ -113,7 +151,7 @@ pub(super) enum Place<'a> {
 
 impl Flags {
     /// Reads what stands behind `duel hey`.
-    pub(super) fn parse(arguments: &[OsString]) -> Result<Self, Unusable> {
+    pub fn parse(arguments: &[OsString]) -> Result<Self, Unusable> {
         let arguments = texts(arguments)?;
         let mut flags = Self::default();
         let mut at = 0;
@@ -133,6 +171,25 @@ impl Flags {
                     at += 1 + usize::from(took_next);
                 }
             }
+        }
+    }
+
+    /// What `-o`, `-style` and `-more` ask for.
+    pub fn output(&self) -> Result<Output, Unusable> {
+        let style = match self.style.as_str() {
+            CURRENT => Style::Current,
+            HISTORIC => Style::Historic { details: self.more },
+            other => {
+                let other = sanitize_line(other);
+                return Err(Unusable::Flags(format!(
+                    "invalid value \"{other}\" for flag -style: it is either {CURRENT} or {HISTORIC}"
+                )));
+            }
+        };
+        match self.output.as_str() {
+            "" => Ok(Output::Summary(style)),
+            CSV => Ok(Output::Csv),
+            other => Err(Unusable::Meaning(format!("-o {}: {CSV} is the only other output", sanitize_line(other)))),
         }
     }
 

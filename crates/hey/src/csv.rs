@@ -1,15 +1,14 @@
 //! `-o csv`: a line for each response, in seconds.
 
-use super::results::Parts;
-use duel_lab::OpRecord;
+use crate::results::Parts;
+use duel_load::OpRecord;
 use duel_model::Nanos;
 
 /// The line above all.
-pub(super) const HEADER: &str =
-    "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n";
+pub const HEADER: &str = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n";
 
 /// The line of one response; `None` where there was none: a request that failed has no such times.
-pub(super) fn row(op: &OpRecord) -> Option<String> {
+pub fn row(op: &OpRecord) -> Option<String> {
     let status = op.status.filter(|_| op.failure.is_none())?;
     let Parts { dialup, lookup, write, wait, read } = Parts::of(op);
     let times = [op.response_ns(), dialup, lookup, write, wait, read].map(seconds).join(",");
@@ -22,8 +21,8 @@ fn seconds(nanos: Nanos) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::tests::{failure, response};
     use super::*;
+    use crate::results::tests::{failure, response};
 
     #[test]
     fn a_row_has_the_header_s_columns() {

@@ -4,7 +4,7 @@ use duel_model::{MICROSECOND_NS, MILLISECOND_NS, Nanos, SECOND_NS};
 
 /// What stands next on a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Word {
+pub(crate) enum Word {
     /// `-name`, `--name`, `-name=value`, `--name=value`.
     Flag { name: String, value: Option<String> },
     /// What is no flag, and ends the flags: everything from here on. A `--` before it is left out.
@@ -12,7 +12,7 @@ pub(super) enum Word {
 }
 
 /// The word at `at`; an error says what is wrong with it.
-pub(super) fn word(arguments: &[String], at: usize) -> Result<Word, String> {
+pub(crate) fn word(arguments: &[String], at: usize) -> Result<Word, String> {
     let Some(typed) = arguments.get(at) else { return Ok(Word::Rest(at)) };
     let Some(one_dash) = typed.strip_prefix('-').filter(|name| !name.is_empty()) else { return Ok(Word::Rest(at)) };
     let name = one_dash.strip_prefix('-').unwrap_or(one_dash);
@@ -29,7 +29,7 @@ pub(super) fn word(arguments: &[String], at: usize) -> Result<Word, String> {
 }
 
 /// A boolean as `strconv.ParseBool` reads it.
-pub(super) fn boolean(typed: &str) -> Option<bool> {
+pub(crate) fn boolean(typed: &str) -> Option<bool> {
     match typed {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
@@ -38,7 +38,7 @@ pub(super) fn boolean(typed: &str) -> Option<bool> {
 }
 
 /// A whole number with an optional sign and base (`0x`, `0o`, `0b`, or a leading 0), as `flag.Int` reads it.
-pub(super) fn whole(typed: &str) -> Option<i64> {
+pub(crate) fn whole(typed: &str) -> Option<i64> {
     let (is_negative, digits) = match typed.strip_prefix(['-', '+']) {
         Some(digits) => (typed.starts_with('-'), digits),
         None => (false, typed),
@@ -58,13 +58,13 @@ pub(super) fn whole(typed: &str) -> Option<i64> {
 }
 
 /// A finite number as `flag.Float64` reads it.
-pub(super) fn number(typed: &str) -> Option<f64> {
+pub(crate) fn number(typed: &str) -> Option<f64> {
     typed.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 /// A duration such as `1m30s`, `1.5h` or `300ms`; only 0 needs no unit. Negative ones are read as 0, since all that they
 /// are used for here is not to be there.
-pub(super) fn duration_ns(typed: &str) -> Option<Nanos> {
+pub(crate) fn duration_ns(typed: &str) -> Option<Nanos> {
     let (is_negative, mut rest) = match typed.strip_prefix(['-', '+']) {
         Some(rest) => (typed.starts_with('-'), rest),
         None => (false, typed),

@@ -1,24 +1,25 @@
 //! What came of all requests, as hey counts it. Its memory stays bounded, however many there are.
 
-use duel_lab::OpRecord;
+use duel_load::OpRecord;
 use duel_model::web::phase;
 use duel_model::{Distribution, Nanos, Tally, sanitize_line};
 use std::collections::BTreeMap;
 
 /// Results so far.
 #[derive(Debug, Default)]
-pub(super) struct Results {
+pub struct Results {
     /// Complete responses, whatever their status.
-    pub(super) responses: u64,
-    pub(super) failures: u64,
+    pub responses: u64,
+    /// Requests without a complete response.
+    pub failures: u64,
     /// Bytes of their bodies as transferred, chunk framing left out.
-    pub(super) body_bytes: u64,
+    pub body_bytes: u64,
     /// When the last request was over, since the start.
-    pub(super) last_end_ns: Nanos,
-    pub(super) response: Times,
-    pub(super) details: Parts<Times>,
-    pub(super) statuses: BTreeMap<u16, u64>,
-    pub(super) errors: BTreeMap<String, u64>,
+    pub last_end_ns: Nanos,
+    pub(crate) response: Times,
+    pub(crate) details: Parts<Times>,
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    pub(crate) errors: BTreeMap<String, u64>,
     spread: Distribution,
     /// Response times that are not in `spread` yet.
     new: Vec<Nanos>,
@@ -26,18 +27,18 @@ pub(super) struct Results {
 
 /// The parts of a request in hey's order and division; a part that it does not go through takes no time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Parts<T> {
+pub(crate) struct Parts<T> {
     /// Look-up, connection and handshake together.
-    pub(super) dialup: T,
-    pub(super) lookup: T,
-    pub(super) write: T,
-    pub(super) wait: T,
-    pub(super) read: T,
+    pub(crate) dialup: T,
+    pub(crate) lookup: T,
+    pub(crate) write: T,
+    pub(crate) wait: T,
+    pub(crate) read: T,
 }
 
 /// Sum and extremes of lengths of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Times {
+pub(crate) struct Times {
     count: u64,
     sum_ns: u128,
     min_ns: Nanos,
@@ -54,7 +55,7 @@ const KEPT_BITS: u32 = 16;
 
 impl Parts<Nanos> {
     /// Those of one request.
-    pub(super) fn of(op: &OpRecord) -> Self {
+    pub(crate) fn of(op: &OpRecord) -> Self {
         let spent = |phase| op.phases.get(phase).unwrap_or(0);
         Self {
             dialup: spent(phase::DNS) + spent(phase::CONNECT) + spent(phase::TLS),
@@ -68,7 +69,7 @@ impl Parts<Nanos> {
 
 impl Results {
     /// One more request is over.
-    pub(super) fn add(&mut self, op: &OpRecord) {
+    pub fn add(&mut self, op: &OpRecord) {
         self.last_end_ns = self.last_end_ns.max(op.end_ns);
         if let Some(failure) = &op.failure {
             self.fail(&failure.text, 1);
@@ -93,7 +94,7 @@ impl Results {
     }
 
     /// The load is over: what was left unanswered has failed, unless the user cut it.
-    pub(super) fn finish(&mut self, tally: &Tally, is_cut: bool) {
+    pub fn finish(&mut self, tally: &Tally, is_cut: bool) {
         self.sort_in();
         if !is_cut {
             self.fail("no answer until the end", tally.in_flight);
@@ -102,17 +103,17 @@ impl Results {
     }
 
     /// All requests that are over.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.responses + self.failures
     }
 
     /// Response time that this share of responses does not exceed.
-    pub(super) fn quantile_ns(&self, share: f64) -> Option<Nanos> {
+    pub(crate) fn quantile_ns(&self, share: f64) -> Option<Nanos> {
         self.spread.quantile_ns(share)
     }
 
     /// Number of responses with at most each of these response times, which rise.
-    pub(super) fn counts_up_to(&self, marks_ns: &[Nanos]) -> Vec<u64> {
+    pub(crate) fn counts_up_to(&self, marks_ns: &[Nanos]) -> Vec<u64> {
         let mut buckets = self.spread.buckets().iter().peekable();
         let mut count = 0;
         let up_to = |&mark_ns: &Nanos| {
@@ -148,7 +149,7 @@ impl Times {
     }
 
     /// Mean, shortest and longest; `None` where there is nothing.
-    pub(super) fn figures_ns(&self) -> Option<(f64, Nanos, Nanos)> {
+    pub(crate) fn figures_ns(&self) -> Option<(f64, Nanos, Nanos)> {
         (self.count > 0).then(|| (self.sum_ns as f64 / self.count as f64, self.min_ns, self.max_ns))
     }
 }
@@ -160,9 +161,9 @@ fn rounded(value_ns: Nanos) -> Nanos {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
-    use duel_lab::{Failure, PhaseTimes};
+    use duel_load::{Failure, PhaseTimes};
     use duel_model::web::failure;
 
     /// A response that took so long, 1 µs of which for connecting.

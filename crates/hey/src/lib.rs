@@ -1,0 +1,17 @@
+//! hey (github.com/rakyll/hey) as its users know it: its command line ([`Flags`]), and what it prints ([`summary`], [`row`]).
+//! Pure but for [`Writer`]. What the flags mean to duel, and the load itself, are the program's affair.
+
+mod csv;
+mod flags;
+mod go;
+mod output;
+mod results;
+mod table;
+mod writer;
+
+pub use csv::{HEADER, row};
+pub use flags::{Flags, Output, Style, Unusable};
+pub use output::{errors, summary};
+pub use results::Results;
+pub use table::{command, help};
+pub use writer::Writer;
