@@ -308,9 +308,11 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     let Some(threads) = slow_side.busy_threads().filter(|threads| takes_turns && *threads >= SEVERAL_THREADS) else {
         return Ok(None);
     };
-    // All but a few wait for their turn, however the rest of the time is spent.
+    // All but a few wait for their turn. Not all as long: whoever lets go of a lock may take it again before others wake up.
     let quick_ns = many.slow.service_profile.quantile_ns(0.25).map(|ns| ns as f64);
-    let all_wait = quick_ns.zip(alone.slow_ns()).is_some_and(|(quick_ns, alone_ns)| quick_ns >= 1.5 * alone_ns);
+    let all_wait = quick_ns
+        .zip(alone.slow_ns())
+        .is_some_and(|(quick_ns, alone_ns)| quick_ns >= (1.0 + Flip::NOTEWORTHY) * alone_ns);
     // Whoever waits for another server, or for a disk, sleeps otherwise.
     let waits_elsewhere = sleepers::for_sockets(slow_side.demand())
         .zip(sleepers::for_disks(slow_side.demand()))

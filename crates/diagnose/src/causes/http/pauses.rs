@@ -208,16 +208,15 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
     // Whatever they ask for.
     let over_one = gap.case.outcomes.iter().filter(|outcome| outcome.probe.variation.connections == Some(1));
     let over_one = over_one.filter(|outcome| outcome.unavailable.is_none() && outcome.probe.variation.twin.is_none());
-    let seen_over_one: Vec<_> =
-        over_one.filter_map(|outcome| Some([outcome.targets.get(gap.slow)?, outcome.targets.get(gap.fast)?])).collect();
-    let [slow, fast] = [0, 1].map(|side| together(seen_over_one.iter().filter_map(|seen| seen[side].stalls)));
-    let fast_per_s = seen_over_one.iter().filter_map(|[_, fast]| fast.rate_per_s).reduce(f64::max);
-    let counted = fast_per_s.zip(gap.comparison.slow.rate_per_s).zip(slow.zip(fast));
-    let Some(((fast_per_s, loaded_per_s), (slow, fast))) = counted else {
+    let over_one: Vec<OverOne> = over_one
+        .filter_map(|outcome| OverOne::of(outcome.targets.get(gap.slow)?, outcome.targets.get(gap.fast)?))
+        .collect();
+    let [slow, fast] = [0, 1].map(|side| together(over_one.iter().map(|probe| probe.stalls[side])));
+    let counted = gap.comparison.slow.rate_per_s.zip(slow.zip(fast));
+    let Some((loaded_per_s, (slow, fast))) = counted else {
         let text = format!("{}; over one connection slow requests were not counted", seen.told(gap));
         return Err(Standing::Undecided(gap.evidence(&alone, text)));
     };
-    let limit_log = (fast_per_s / loaded_per_s).ln().max(0.0);
     let text = format!(
         "{}: {} of {}'s time goes by in {} requests that take far longer than they usually do, {} of {}'s",
         ALONE.phrase(),
@@ -227,18 +226,15 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
         tenths(fast.share),
         gap.fast_name()
     );
-    if worth_log(slow).minus(worth_log(fast)).low() > limit_log {
+    if over_one.iter().any(|probe| probe.loses_more_than_by_a_limit(loaded_per_s)) {
         return Ok(Some(gap.evidence(&alone, text)));
     }
-    let more_than_a_limit =
-        seen_over_one.iter().find(|[slow, _]| slow.rate_per_s.is_some_and(|rate| rate > BEYOND_A_LIMIT * loaded_per_s));
+    let more = over_one.iter().find(|probe| probe.slow_per_s > BEYOND_A_LIMIT * loaded_per_s);
     let stands_still = |stalls: TargetStalls| stalls.share - stalls.share_half >= 0.5 * seen.slow.share;
-    match (more_than_a_limit, gap.look(RANGE_1)) {
-        (Some([slow, _]), _) if slow.stalls.is_some_and(stands_still) => {
-            let rate = slow
-                .rate_per_s
-                .map_or_else(String::new, |rate| format!(", and it serves up to {rate:.0} a second there"));
-            return Ok(Some(gap.evidence(&alone, text + &rate)));
+    match (more, gap.look(RANGE_1)) {
+        (Some(probe), _) if stands_still(probe.stalls[0]) => {
+            let text = format!("{text}, and it serves up to {:.0} a second there", probe.slow_per_s);
+            return Ok(Some(gap.evidence(&alone, text)));
         }
         // Requests for one byte are as many as one connection can make.
         (None, Look::NotAsked(probe)) => return Err(Standing::Wants(vec![probe])),
@@ -249,6 +245,28 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
         seen.told(gap)
     );
     Err(Standing::Undecided(gap.evidence(&alone, text)))
+}
+
+/// What a probe over one connection showed of the slow and of the fast side.
+struct OverOne {
+    stalls: [TargetStalls; 2],
+    slow_per_s: f64,
+    fast_per_s: f64,
+}
+
+impl OverOne {
+    fn of(slow: &TargetObservation, fast: &TargetObservation) -> Option<Self> {
+        let (slow_per_s, fast_per_s) = slow.rate_per_s.zip(fast.rate_per_s)?;
+        Some(Self { stalls: [slow.stalls?, fast.stalls?], slow_per_s, fast_per_s })
+    }
+
+    /// Under a limit that lets through as many requests as were served under load it would have done so here, or as many as the fast side.
+    /// Stalls take more than that leaves, beyond chance: there are several such probes.
+    fn loses_more_than_by_a_limit(&self, loaded_per_s: f64) -> bool {
+        let limit_log = (self.fast_per_s / loaded_per_s).ln().max(0.0);
+        let lost = worth_log(self.stalls[0]).minus(worth_log(self.stalls[1]));
+        lost.mid - Flip::MANY_LOOKS * lost.below > limit_log
+    }
 }
 
 /// Those of several probes together; `None` where there are none.
