@@ -82,6 +82,10 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let open_for = |why: &str| Standing::Undecided(told_with(why));
     let mut further = only_this(gap, &open_for)?;
+    // One that stops the fast side for longer is not what the gap comes from; its stalls are seen all the same.
+    if Machines::read(gap)?.slow.is_held_back(view) {
+        return Err(open_for("but a quota stops it, too"));
+    }
     further.push(no_disk(gap, &seen, &open_for)?);
     let told = Told {
         summary: format!(
@@ -226,19 +230,22 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
         tenths(fast.share),
         gap.fast_name()
     );
-    if over_one.iter().any(|probe| probe.loses_more_than_by_a_limit(loaded_per_s)) {
+    // A program that pauses does so whoever asks.
+    let stands_still = |probe: &&OverOne| {
+        let TargetStalls { share, share_half, .. } = probe.stalls[0];
+        share - share_half >= 0.5 * seen.slow.share
+    };
+    if over_one.iter().filter(stands_still).any(|probe| probe.loses_more_than_by_a_limit(loaded_per_s)) {
         return Ok(Some(gap.evidence(&alone, text)));
     }
-    let more = over_one.iter().find(|probe| probe.slow_per_s > BEYOND_A_LIMIT * loaded_per_s);
-    let stands_still = |stalls: TargetStalls| stalls.share - stalls.share_half >= 0.5 * seen.slow.share;
-    match (more, gap.look(RANGE_1)) {
-        (Some(probe), _) if stands_still(probe.stalls[0]) => {
-            let text = format!("{text}, and it serves up to {:.0} a second there", probe.slow_per_s);
-            return Ok(Some(gap.evidence(&alone, text)));
-        }
-        // Requests for one byte are as many as one connection can make.
-        (None, Look::NotAsked(probe)) => return Err(Standing::Wants(vec![probe])),
-        _ => {}
+    let serves_more = |probe: &&OverOne| probe.slow_per_s > BEYOND_A_LIMIT * loaded_per_s;
+    if let Some(probe) = over_one.iter().filter(stands_still).find(serves_more) {
+        let text = format!("{text}, and it serves up to {:.0} a second there", probe.slow_per_s);
+        return Ok(Some(gap.evidence(&alone, text)));
+    }
+    // Requests for one byte are as many as one connection can make.
+    if let Look::NotAsked(probe) = gap.look(RANGE_1) {
+        return Err(Standing::Wants(vec![probe]));
     }
     let text = format!(
         "{}; but {text}: that may be no more than for a limit that lets through so many requests in each stretch of time",
