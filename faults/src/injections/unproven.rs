@@ -1,8 +1,7 @@
 //! Causes that no injection can prove here, and why: duel tells them as suspicions.
 
 /// The ids, as duel has them, and the reasons.
-pub(crate) const UNPROVEN: [(&str, &str); 15] = [
-    ("app.pauses", "two of its four faults left the verdict open"),
+pub(crate) const UNPROVEN: [(&str, &str); 13] = [
     ("cpu.priority", "one of its four faults was named, and three left the verdict open"),
     ("cpu.security-hooks", "of its four faults one did not bite, and none was named"),
     ("cpu.slower", "no CPU is slowed here but by a quota, which is found as that"),
@@ -12,7 +11,6 @@ pub(crate) const UNPROVEN: [(&str, &str); 15] = [
     ("disk.metadata-misses", "file systems here keep where blocks lie in memory"),
     ("disk.slow-spindle", "no disk here turns"),
     ("http.h2-window", "two of its four faults left the verdict open, and none was named as it"),
-    ("http.proxy-buffering", "its faults have not been run often enough"),
     ("http.slow-upstream", "over one connection it was named, and over several in none of three faults"),
     ("mem.cold-cache", "its faults have not been run often enough"),
     ("net.congestion-control of web", "its faults have not been run often enough"),

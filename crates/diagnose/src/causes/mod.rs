@@ -80,8 +80,7 @@ pub fn catalogue_of(kind: &str) -> Vec<&'static CauseEntry> {
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
 /// file system forget where blocks lie; the others it can make, and has not shown often enough so far.
-static UNPROVEN: [&str; 15] = [
-    "app.pauses",
+static UNPROVEN: [&str; 13] = [
     "cpu.priority",
     "cpu.security-hooks",
     "cpu.slower",
@@ -91,7 +90,6 @@ static UNPROVEN: [&str; 15] = [
     "disk.metadata-misses",
     "disk.slow-spindle",
     "http.h2-window",
-    "http.proxy-buffering",
     "http.slow-upstream",
     "mem.cold-cache",
     "net.congestion-control of web",

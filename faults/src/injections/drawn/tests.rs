@@ -134,7 +134,8 @@ fn whatever_is_installed_there_is_something_to_draw() {
 #[test]
 fn what_duel_may_name_over_http_is_drawn() {
     /// Those that are not, and why.
-    const NOT_DRAWN: [(&str, &str); 3] = [
+    const NOT_DRAWN: [(&str, &str); 4] = [
+        ("http.proxy-buffering", "no draw has a proxy that keeps answers; its faults are made by hand"),
         ("net.slow-path", "no draw has a `duel net serve` beside its servers"),
         ("net.congestion-control", "of web servers it is a suspicion; of networks it is drawn"),
         (

@@ -238,6 +238,13 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
     if over_one.iter().filter(stands_still).any(|probe| probe.loses_more_than_by_a_limit(loaded_per_s)) {
         return Ok(Some(gap.evidence(&alone, text)));
     }
+    // Where pauses come seldom, each probe sees one or two: all of them together, against the quickest of them.
+    let quickest_per_s = over_one.iter().map(|probe| probe.fast_per_s).fold(0.0, f64::max);
+    let limit_log = (quickest_per_s / loaded_per_s).ln().max(0.0);
+    let lost = worth_log(slow).minus(worth_log(fast));
+    if slow.share >= 0.5 * seen.slow.share && lost.low() > limit_log {
+        return Ok(Some(gap.evidence(&alone, text)));
+    }
     let serves_more = |probe: &&OverOne| probe.slow_per_s > BEYOND_A_LIMIT * loaded_per_s;
     if let Some(probe) = over_one.iter().filter(stands_still).find(serves_more) {
         let text = format!("{text}, and it serves up to {:.0} a second there", probe.slow_per_s);
