@@ -172,8 +172,8 @@ fn by_threads(gap: &Gap<'_>, flushes: Option<[f64; 2]>) -> Result<Standing, Stan
         return Err(Standing::RuledOut(gap.on_host(told(worth, least, most), repeat())));
     }
     if least < Flip::NOTEWORTHY {
-        // More looks make the interval narrower.
-        let longer = gap.longer_hosts().filter(|_| worth >= Flip::NOTEWORTHY);
+        // More looks make the interval narrower, wherever its middle is by now.
+        let longer = gap.longer_hosts().filter(|_| most >= Flip::NOTEWORTHY);
         return Err(longer.map_or_else(|| open(told(worth, least, most)), |probe| Standing::Wants(vec![probe])));
     }
     let summary = format!("{slow} waits longer until its log is on the disk: {}.", told(worth, least, most));
