@@ -68,7 +68,8 @@ pub(crate) struct Cure {
 pub(crate) enum Standing {
     /// The evidence excludes it as a cause of this gap.
     RuledOut(Evidence),
-    /// It is at work, and worth too little to be named. Other causes may count on that; but nobody is told that it is not there.
+    /// Something of it was seen, and too little to be named. Other causes may count on that; but nobody is told that it is ruled out. Causes
+    /// go by it that count what happens, and see it on the slow side alone; what a flip moves a little is ruled out.
     Minor(Evidence),
     /// These probes, in any order, would tell more.
     Wants(Vec<Probe>),

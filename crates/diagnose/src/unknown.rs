@@ -72,7 +72,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
             }
             Standing::Fits(_) => continue,
         };
-        settled &= matches!(standing, Standing::RuledOut(_) | Standing::Minor(_));
+        settled &= stands == Stands::RuledOut;
         let about = AboutCause { cause: cause.entry.id.to_owned(), stands };
         about_causes.push((stands, Evidence { about: Some(about), ..by }));
     }

@@ -1,7 +1,7 @@
-//! hey (github.com/rakyll/hey) as its users know it: its command line ([`Flags`]), and what it prints ([`summary`], [`row`]).
+//! hey (github.com/rakyll/hey) as its users know it: its command line ([`Flags`]), and what it prints ([`summary`], [`csv`]).
 //! Pure but for [`Writer`]. What the flags mean to duel, and the load itself, are the program's affair.
 
-mod csv;
+pub mod csv;
 mod flags;
 mod go;
 mod output;
@@ -9,7 +9,6 @@ mod results;
 mod table;
 mod writer;
 
-pub use csv::{HEADER, row};
 pub use flags::{Flags, Output, Style, Unusable};
 pub use output::{errors, summary};
 pub use results::Results;

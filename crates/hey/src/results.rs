@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Results {
     /// Complete responses, whatever their status.
-    pub responses: u64,
+    pub(crate) responses: u64,
     /// Requests without a complete response.
     pub failures: u64,
     /// Bytes of their bodies as transferred, chunk framing left out.
-    pub body_bytes: u64,
+    pub(crate) body_bytes: u64,
     /// When the last request was over, since the start.
     pub last_end_ns: Nanos,
     pub(crate) response: Times,

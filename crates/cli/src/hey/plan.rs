@@ -234,6 +234,7 @@ fn meaningless(text: impl Into<String>) -> Unusable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duel_hey::Style;
     use std::ffi::OsString;
 
     fn task(typed: &[&str]) -> Result<Task, Unusable> {
@@ -385,7 +386,7 @@ mod tests {
             Output::Summary(Style::Historic { details: true })
         );
         assert_eq!(task(&["-o", "csv"]).unwrap().output, Output::Csv);
-        let no_url = Flags { url: "h.example".into(), ..Flags::default() };
+        let no_url = Flags::parse(&["h.example".into()]).unwrap();
         assert!(matches!(Task::of(&no_url), Err(Unusable::Meaning(text)) if text.contains("http://")));
     }
 }

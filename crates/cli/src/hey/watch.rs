@@ -3,7 +3,7 @@
 use crate::keep::Keeper;
 use crate::progress_log::ProgressLog;
 use crate::streams;
-use duel_hey::{Output, Results, Style, Writer};
+use duel_hey::{Output, Results, Style, Writer, csv};
 use duel_lab::{OpRecord, View, Watcher};
 use duel_model::{Run, Slot};
 use std::io::{self, ErrorKind};
@@ -71,7 +71,7 @@ impl Watcher for Watch<'_> {
     fn begun(&mut self, run: &Run) {
         self.keeper.begin(run);
         if matches!(self.lines, Lines::Csv) {
-            self.print(duel_hey::HEADER);
+            self.print(csv::HEADER);
         }
     }
 
@@ -82,7 +82,7 @@ impl Watcher for Watch<'_> {
     fn ops(&mut self, ops: &[OpRecord]) {
         ops.iter().for_each(|op| self.results.add(op));
         if matches!(self.lines, Lines::Csv) {
-            let rows: String = ops.iter().filter_map(duel_hey::row).collect();
+            let rows: String = ops.iter().filter_map(csv::row).collect();
             self.print(&rows);
         }
     }

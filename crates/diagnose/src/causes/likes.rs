@@ -29,7 +29,7 @@ impl Must {
 }
 
 /// Each a cause, another one that it looks like, and what has to be known of that one.
-static LIKES: [(&str, &str, Must); 69] = [
+static LIKES: [(&str, &str, Must); 71] = [
     // What the client sees has to speak against it; what only a machine tells must not speak for it.
     ("http.version", "http.no-keepalive", Must::BeRuledOut),
     ("http.version", "net.delayed-ack", Must::BeRuledOut),
@@ -67,6 +67,9 @@ static LIKES: [(&str, &str, Must); 69] = [
     ("mem.cold-cache", "mem.limit", Must::NotFit),
     // Others run beside both, and one of the two was put behind them.
     ("cpu.noisy-neighbour", "cpu.priority", Must::NotFit),
+    // Whom a limit holds up is served few at a time.
+    ("lock.contention", "net.client-limit", Must::NotBeShown),
+    ("lock.contention", "net.rate-cap", Must::NotFit),
     // Few workers let throughput level off: where it falls, requests hinder each other.
     ("http.few-workers", "lock.contention", Must::NotFit),
     // Whatever holds up all requests at a time shows in the queue behind a front as well.

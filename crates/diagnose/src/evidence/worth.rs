@@ -92,16 +92,15 @@ impl CpuWorth {
     }
 }
 
-/// The standing of what was seen, and takes `extra_ns` of an op's time: not worth a name, which is a `share` of the gap. It is ruled out
-/// where the fast side would not feel it either, by the margin; beside a larger cause what is felt is a small share, too.
-pub(crate) fn too_little(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64, share: f64, seen: Evidence) -> Standing {
-    let is_felt = reference.fast_ns().is_none_or(|fast_ns| extra_ns >= gap.case.margin_log().exp_m1() * fast_ns);
-    if is_felt { minor(share, seen) } else { Standing::RuledOut(seen) }
+/// The standing of what was seen and is too small to be named: a `share` of the log of the gap. It is ruled out where that is less than the
+/// margin. Beside a larger cause what makes ops 1.2 times as long is a small share, too.
+pub(crate) fn too_little(gap: &Gap<'_>, reference: &View<'_>, share: f64, seen: Evidence) -> Standing {
+    if share * reference.log.mid >= gap.case.margin_log() { minor(share, seen) } else { Standing::RuledOut(seen) }
 }
 
-/// The standing of what is at work, and worth no name.
+/// The standing of what is felt, and too small to be named.
 pub(crate) fn minor(share: f64, seen: Evidence) -> Standing {
-    let text = format!("{}: that is at work, and worth about {} of the gap", seen.text, percent(share));
+    let text = format!("{}: that is worth about {} of the gap, and too little to be named", seen.text, percent(share));
     Standing::Minor(Evidence { text, ..seen })
 }
 

@@ -2,6 +2,7 @@
 //! where something alike is at work, and never where the machine is not read.
 
 use crate::world::machine::{UNAVAILABLE, UNTIMED};
+use crate::world::network::Net;
 use crate::world::{Dice, FirstReads, Server, World, named, open_loop, world};
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 use duel_model::{Confidence, Explanation, SECOND_NS};
@@ -365,6 +366,46 @@ fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
         let built_so = Server { asleep: behind_a_lock.to_vec(), ..fast.clone() };
         both_ways(&a_world(&locked(&behind_a_lock), &built_so, set_up), |_, explanation, _| {
             assert!(named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"), "{explanation:#?}");
+        });
+    }
+}
+
+/// Where idle threads sleep in the same way (Java's pools), one request at a time on several threads tells a lock. First seen on a Java server
+/// whose 70 threads slept alike on both sides.
+#[test]
+fn a_lock_is_told_by_one_request_at_a_time_on_several_threads() {
+    let counts = vec![("ip.received_bytes", 300.0), ("tcp.received_segments", 2.0), ("tcp.opened", 0.0)];
+    let pool = Server {
+        delay: 2e6,
+        asleep: vec![(UNTIMED, 70.0, 70.0)],
+        queues: Some(Vec::new()),
+        net: Net { profiles: true, ..Net::default() },
+        counts,
+        ..good()
+    };
+    let locked = Server { places: 1.0, ..pool.clone() };
+    let on = |slow: &Server| a_world(slow, &pool, (20e3, false, 16));
+    both_ways(&on(&locked), |_, explanation, side| {
+        assert_eq!(named(explanation)[0], ("lock.contention", Some(side)), "{explanation:#?}");
+        assert_eq!(explanation.findings[0].confidence, Confidence::Possible, "{explanation:#?}");
+    });
+    let hands_on = [("ip.received_bytes", 60e3), ("tcp.received_segments", 2.0), ("tcp.opened", 0.0)];
+    let others: [(&str, Server); 8] = [
+        ("one worker, and one that accepts", Server { workers: 2.0, ..locked.clone() }),
+        ("connections wait to be accepted", Server { queues: Some(vec![("/run/app", 12.0, 0.0)]), ..locked.clone() }),
+        ("nobody looked at queues", Server { queues: None, ..locked.clone() }),
+        ("it asks another server", Server { counts: hands_on.to_vec(), ..locked.clone() }),
+        ("nobody sleeps for another thread", Server { asleep: vec![("ep_poll", 70.0, 70.0)], ..locked.clone() }),
+        ("each request takes longer", Server { delay: 6e6, ..locked.clone() }),
+        ("more than one at a time", Server { places: 4.0, ..locked.clone() }),
+        ("a neighbour has its CPUs", Server { others: 6.0, ..locked.clone() }),
+    ];
+    for (what, slow) in others {
+        both_ways(&on(&slow), |_, explanation, _| {
+            assert!(
+                named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"),
+                "{what}: {explanation:#?}"
+            );
         });
     }
 }

@@ -5,10 +5,11 @@ use crate::world::{Server, World, named, world};
 use duel_model::web::phase;
 use duel_model::{Confidence, SECOND_NS};
 
-/// A server whose machine is read: no quota, nobody else on its CPUs, enough memory.
+/// A server whose machine is read: no quota, nobody else on its CPUs, enough memory, and it asks nobody.
 fn good() -> Server {
     let net = Net { profiles: true, ..Net::default() };
-    Server { cores: 8.0, facts: Some(Vec::new()), all_read: true, net, ..Server::default() }
+    let counts = vec![("ip.received_bytes", 300.0), ("tcp.received_segments", 2.0), ("tcp.opened", 0.0)];
+    Server { cores: 8.0, facts: Some(Vec::new()), all_read: true, net, counts, ..Server::default() }
 }
 
 fn pausing(share: f64) -> Server {
@@ -47,6 +48,25 @@ fn a_server_that_pauses_is_named_on_either_side() {
             assert!(finding.explains.unwrap() > 0.8, "{finding:#?}");
         });
     }
+}
+
+/// Whom it asks may be what pauses.
+#[test]
+fn where_it_asks_another_server_it_is_possible_and_where_packets_are_lost_it_is_open() {
+    let counting = |server: Server, key, count| {
+        let counts = server.counts.iter().map(|&(of, old)| (of, if of == key { count } else { old })).collect();
+        Server { counts, ..server }
+    };
+    let front = |server| counting(server, "ip.received_bytes", 5e3);
+    a_world(&front(pausing(0.3)), &front(good())).both_ways(|explanation, side| {
+        assert_eq!(named(explanation), [("app.pauses", Some(side))], "{explanation:#?}");
+        assert_eq!(explanation.findings[0].confidence, Confidence::Possible);
+    });
+    let again = |server: Server, count| {
+        let counts = [&server.counts[..], &[("tcp.retransmitted_segments", count)]].concat();
+        Server { counts, ..server }
+    };
+    assert_left_open(&a_world(&again(pausing(0.3), 0.02), &again(good(), 0.0)));
 }
 
 #[test]

@@ -16,16 +16,19 @@
 //! are told, and do not make it likely: servers differ in them by how they are built.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::causes::likes;
 use crate::evidence::by_hand;
 use crate::evidence::counted::Counted;
+use crate::evidence::fronts::Fronts;
 use crate::evidence::listen_queues::ListenQueues;
-use crate::evidence::machines::{FULL, Machines, Side, allowed_cpus, needs_concurrency, pid, workers};
+use crate::evidence::machines::{FULL, Machines, QUOTA, Side, allowed_cpus, needs_concurrency, pid, workers};
 use crate::evidence::scaling::{
     FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections,
 };
 use crate::evidence::sleepers;
-use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
+use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_share};
 use crate::probes::{ALONE, CONNECTIONS};
+use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -35,18 +38,19 @@ static ENTRY: CauseEntry = CauseEntry {
                 grows with them though over one connection both are as fast (no segments lost); or it levels off, while CPUs and disks \
                 are idle, and as many of the server's threads as requests wait sleep until another one wakes them, or several \
                 threads share the work of one request at a time",
-    at_most: "likely; possible without more CPU time, and where nobody sees how busy the disks are",
+    at_most: "likely; possible without more CPU time, where one request is served at a time by several threads, and where nobody sees how \
+              busy the disks are",
     needs_machine: false,
 };
 
 /// CPU time was counted in other slots than the gap was measured in; beyond a quarter more they do not tell the same.
 const MOST_OF_THE_GAP: f64 = 1.25;
 
-/// Below this one request is served at a time: both figures of Little's law scatter, and what a request takes besides overlaps.
+/// Below this, one request is served at a time. The estimate scatters, and parts of two requests overlap.
 const ONE_AT_A_TIME: f64 = 1.5;
 
-/// A worker, and a thread beside it that accepts and reads for it, are two.
-const SEVERAL_THREADS: f64 = 3.0;
+/// CPUs that are busy for less of the time are not what requests wait for.
+const MOSTLY_IDLE: f64 = 0.5;
 
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
@@ -275,28 +279,29 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
     let confidence = if machines.slow.busiest_disk().is_some() { Confidence::Likely } else { Confidence::Possible };
+    let seen = gap.on_host(seen, Some(by_hand::sleepers(gap, gap.slow)));
     Ok(Some(waiting_within(gap, share, seen, confidence)))
 }
 
-/// Where threads sleep in the same way for a lock and for work, the number of those that do the work tells. By Little's law one request is
-/// served at a time; where one worker did that, it would do all of the work, and one that accepts would be all that is beside it. So
-/// several threads take turns: one holds what all of them need. `None` where it does not show.
+/// Where idle threads sleep in the same way as those that wait for a lock, the number of those that do the work tells. One request is
+/// served at a time (Little's law), and several threads share the work: with one worker, one would do it. As many threads as requests wait
+/// sleep until another one wakes them. `None` where it does not show.
 ///
-/// What lets so many requests through in each stretch of time looks alike if it lets as many through as one after the other would be: it
-/// is possible at most. Such a limit that works in bursts is told from that by the requests of a burst, which do not wait.
+/// A limit of the program's own, in which its threads wait in the same way, looks alike if it lets through as many requests as one after the
+/// other would be. So this is possible at most. A limit that lets through fewer shows over one connection, too.
 fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing> {
     let machines = match Machines::read(gap) {
         Ok(machines) => machines,
         Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
         Err(_) => return Ok(None),
     };
-    let (Some(_), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
+    let (DemandLook::Shown(demands), Look::Shown(alone)) = (gap.demands(), gap.look(ALONE)) else { return Ok(None) };
     let slow_side = &machines.slow;
-    let is_cpu_bound = own_share_of_cpus(gap).is_none_or(|share| share >= FULL)
-        || workers(slow_side.demand()).is_none_or(|workers| workers.into_iter().any(|share| share >= FULL));
-    if is_cpu_bound || slow_side.is_held_back(&machines.view) {
-        return Ok(None);
-    }
+    let is_free = busy_share_of_cpus(gap, slow_side).is_some_and(|busy| busy <= MOSTLY_IDLE)
+        && gap.host_fact(gap.slow, QUOTA).is_some()
+        && !slow_side.is_held_back(&machines.view);
+    let shares = workers(slow_side.demand()).filter(|_| is_free);
+    let (Some(shares), Some(threads)) = (shares, slow_side.busy_threads()) else { return Ok(None) };
     let (Some(by_slow), Some(by_fast)) = (
         served_at_a_time(many.slow.rate_per_s, alone.slow_ns()),
         served_at_a_time(many.fast.rate_per_s, alone.fast_ns()),
@@ -304,37 +309,68 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
         return Ok(None);
     };
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
-    let takes_turns = by_slow < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && connections - by_slow >= 2.0;
-    let Some(threads) = slow_side.busy_threads().filter(|threads| takes_turns && *threads >= SEVERAL_THREADS) else {
-        return Ok(None);
-    };
-    // All but a few wait for their turn. Not all as long: whoever lets go of a lock may take it again before others wake up.
-    let quick_ns = many.slow.service_profile.quantile_ns(0.25).map(|ns| ns as f64);
-    let all_wait = quick_ns
-        .zip(alone.slow_ns())
-        .is_some_and(|(quick_ns, alone_ns)| quick_ns >= (1.0 + Flip::NOTEWORTHY) * alone_ns);
-    // Whoever waits for another server, or for a disk, sleeps otherwise.
-    let waits_elsewhere = sleepers::for_sockets(slow_side.demand())
-        .zip(sleepers::for_disks(slow_side.demand()))
-        .is_none_or(|(sockets, disks)| sockets.max(disks) >= 1.0);
-    let queues = ListenQueues::of_machines(gap, &machines);
-    let waits_before = queues.is_none_or(|queues| queues.where_more_wait().is_some());
-    let share = (many.log.mid - alone.log.mid) / many.log.mid;
-    let least = share - many.log.half().hypot(alone.log.half()) / many.log.mid;
-    if !all_wait || waits_elsewhere || waits_before || least < Flip::NOTEWORTHY {
+    let waiting = connections - by_slow.max(1.0);
+    let takes_turns = by_slow < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && waiting >= 2.0;
+    let asleep = slow_side.demand().sleepers.mean_without_timeout();
+    let sleep_for_each_other = asleep.is_some_and(|asleep| asleep >= Flip::EXPLAINS * waiting);
+    if !takes_turns || !is_shared(shares) || !sleep_for_each_other {
         return Ok(None);
     }
+    // All but a few wait for their turn. Not all as long: whoever lets go of a lock may take it again before others wake up.
+    let quick_ns = many.slow.service_profile.quantile_ns(0.25).map(|ns| ns as f64);
+    let all_wait =
+        quick_ns.zip(alone.slow_ns()).is_some_and(|(quick_ns, ns)| quick_ns >= (1.0 + Flip::NOTEWORTHY) * ns);
+    let receives_longer = phase_share(many, &[phase::RECEIVE]).is_none_or(|share| share > 1.0 - Flip::EXPLAINS);
+    // Whoever waits for another server, or for a disk, sleeps otherwise, or beside its connections.
+    let waits_elsewhere = sleepers::for_sockets(slow_side.demand())
+        .zip(sleepers::for_disks(slow_side.demand()))
+        .is_none_or(|(sockets, disks)| sockets.max(disks) >= 1.0)
+        || Fronts::of(gap, &demands).is_ok_and(|fronts| fronts.slow.hands_on);
+    let queues = ListenQueues::of_machines(gap, &machines);
+    let waits_before = queues.is_none_or(|queues| queues.where_more_wait().is_some());
+    // A lock makes no gap over one connection, and so does nothing that holds up each request.
+    let shows_alone = alone.log.high() >= Flip::NOTEWORTHY * many.log.mid;
+    if !all_wait || receives_longer || waits_elsewhere || waits_before || shows_alone {
+        return Ok(None);
+    }
+    let share = (many.log.mid - alone.log.mid) / many.log.mid;
     let slow = gap.slow_name();
     let seen = format!(
-        "of {connections:.0} requests at a time {slow} serves {by_slow:.1}, though about {threads:.0} of its threads share the work, and none \
-         of them is busy all the time; {} serves {by_fast:.1}",
+        "of {connections:.0} requests at a time {slow} serves {by_slow:.1}, though about {threads:.0} of its threads share the work, and its \
+         CPUs are mostly idle; {} serves {by_fast:.1}",
         gap.fast_name()
     );
     if slow_side.busiest_disk().is_some_and(|share| share >= Flip::NOTEWORTHY) {
         let text = format!("{seen}; but a disk of {slow}'s machine is busy, too, and they may wait for that");
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
-    Ok(Some(waiting_within(gap, share, seen, Confidence::Possible)))
+    for like in likes::held_against(gap, &ENTRY) {
+        like.map_err(|against| {
+            against
+                .settles(|other| Standing::Undecided(gap.on_host(format!("{seen}; {other} would look the same"), None)))
+        })?;
+    }
+    let repeat = Some("top -H -b -n 1 | head -n 40".to_owned());
+    Ok(Some(waiting_within(gap, share, gap.on_host(seen, repeat), Confidence::Possible)))
+}
+
+/// Threads beside the two busiest do half of the work and more: one that works, and one that accepts and reads for it, are two.
+fn is_shared(mut shares: Vec<f64>) -> bool {
+    shares.sort_by(|a, b| b.total_cmp(a));
+    let all: f64 = shares.iter().sum();
+    all > 0.0 && shares.iter().skip(2).sum::<f64>() >= 0.5 * all
+}
+
+/// Share of the time in which the CPUs that the slow side's server may use were busy, by whomever, or withheld.
+fn busy_share_of_cpus(gap: &Gap<'_>, side: &Side<'_>) -> Option<f64> {
+    let cpus = allowed_cpus(gap, gap.slow)?;
+    // The list may name CPUs that could be plugged in and are not; those have never counted anything.
+    let busy = |cpu: &u32| {
+        let stolen = side.cpus_all_the_time(&format!("cpu.{cpu}.steal_ns")).unwrap_or(0.0);
+        Some(side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"))? + stolen)
+    };
+    let busy: Vec<f64> = cpus.iter().filter_map(busy).collect();
+    (!busy.is_empty()).then(|| busy.iter().sum::<f64>() / busy.len() as f64)
 }
 
 /// Requests that are served at a time: their rate times what one takes alone (Little's law).
@@ -343,12 +379,13 @@ fn served_at_a_time(rate_per_s: Option<f64>, alone_ns: Option<f64>) -> Option<f6
 }
 
 /// The standing of requests that wait for each other within the slow side's server.
-fn waiting_within(gap: &Gap<'_>, share: f64, seen: String, confidence: Confidence) -> Standing {
+fn waiting_within(gap: &Gap<'_>, share: f64, seen: Evidence, confidence: Confidence) -> Standing {
     let slow = gap.slow_name();
     let told = Told {
         summary: format!(
             "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for \
-             a place in a pool: {seen}. That is worth about {} of the gap.",
+             a place in a pool: {}. That is worth about {} of the gap.",
+            seen.text,
             percent(share)
         ),
         remedy: format!(
@@ -357,7 +394,7 @@ fn waiting_within(gap: &Gap<'_>, share: f64, seen: String, confidence: Confidenc
              divide it, or make the pool larger.",
             pid = pid(gap, gap.slow)
         ),
-        facts: vec![gap.on_host(seen, Some(by_hand::sleepers(gap, gap.slow)))],
+        facts: vec![seen],
         further: Vec::new(),
     };
     fit_by_host(gap, &ENTRY, Some(share), confidence, told)

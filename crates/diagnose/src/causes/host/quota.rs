@@ -50,7 +50,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     // Groups that are not shown do not tell how long they held it back.
     let is_shown = gap.host_fact(gap.slow, QUOTA).is_some();
     let share = machines.noteworthy(worth, &counted).map_err(|settled| match settled {
-        Standing::RuledOut(counted) if !is_shown => {
+        Standing::RuledOut(counted) | Standing::Minor(counted) if !is_shown => {
             let text = format!("{}, as far as its groups are shown", counted.text);
             Standing::Undecided(gap.on_host(text, None))
         }

@@ -124,7 +124,7 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
     if most < Flip::NOTEWORTHY {
         let line = line(format!("{sizes}, but {counted}"));
         return Err(match least > 0.0 {
-            true => too_little(gap, reference, extra_bytes * byte_ns.mid, mid, line),
+            true => too_little(gap, reference, mid, line),
             false => Standing::RuledOut(line),
         });
     }

@@ -18,10 +18,12 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::causes::likes::{self, Against};
-use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, pid};
+use crate::evidence::counted::Counted;
+use crate::evidence::fronts::Fronts;
+use crate::evidence::machines::{HeldBack, MOST_OF_THE_GAP, Machines, pid};
 use crate::evidence::stall::{worth_log, worth_log_of};
-use crate::gap::{Flip, Gap, Look, View, percent};
-use crate::probes::{ALONE, RANGE_1};
+use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
+use crate::probes::{ALONE, Mode, RANGE_1};
 use duel_model::{Confidence, Evidence, MILLISECOND_NS, Probe, TargetObservation, TargetStalls, format_duration_ns};
 use duel_stats::Estimate;
 
@@ -43,8 +45,10 @@ const LONGEST_UNSEEN_NS: f64 = 200.0 * MILLISECOND_NS as f64;
 /// Stalls that are missed in 5 % of runs, where none is seen (the rule of three; Hanley and Lippman-Hand 1983).
 const RULE_OF_THREE: f64 = 3.0;
 
-/// So many times the requests that are served under load are more than a limit on requests would let through, whatever is asked for.
+/// A server that serves so many times its rate under load is above a limit on requests.
 const BEYOND_A_LIMIT: f64 = 1.5;
+/// Responses of a probe are as large as those of the comparison: heads differ a little.
+const AS_LARGE: f64 = 1.05;
 
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
@@ -82,10 +86,22 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let open_for = |why: &str| Standing::Undecided(told_with(why));
     let mut further = only_this(gap, &open_for)?;
-    // One that stops the fast side for longer is not what the gap comes from; its stalls are seen all the same.
-    if Machines::read(gap)?.slow.is_held_back(view) {
+    let machines = Machines::read(gap)?;
+    // Stalls of a quota are seen all the same where it is a small part of the gap, or stops the fast side for longer.
+    let by_quota = HeldBack::of(&machines.slow).map_or(0.0, |held_back| held_back.worth_log());
+    if by_quota >= Flip::NOTEWORTHY * seen.beyond_log.mid {
         return Err(open_for("but a quota stops it, too"));
     }
+    let DemandLook::Shown(demands) = gap.demands() else { return Err(open_for("but its machine is not read")) };
+    // Packets that are lost stop several connections at a time.
+    if Counted::of(&demands, "tcp.retransmitted_segments").is_some_and(Counted::is_marked) {
+        return Err(open_for(
+            "but its machine sends more segments again: packets are lost, which may stop all of them",
+        ));
+    }
+    // Whoever it asks in turn may be what stops, and that one's machine is not read.
+    let asks_nobody = Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on);
+    let confidence = if asks_nobody { Confidence::Likely } else { Confidence::Possible };
     further.push(no_disk(gap, &seen, &open_for)?);
     let told = Told {
         summary: format!(
@@ -104,7 +120,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         facts: vec![line(seen.told(gap))],
         further: alone.into_iter().chain(further).collect(),
     };
-    Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
 }
 
 /// The stalls of both sides in the comparison.
@@ -209,7 +225,6 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
         Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
         Look::Shown(view) => view,
     };
-    // Whatever they ask for.
     let over_one = gap.case.outcomes.iter().filter(|outcome| outcome.probe.variation.connections == Some(1));
     let over_one = over_one.filter(|outcome| outcome.unavailable.is_none() && outcome.probe.variation.twin.is_none());
     let over_one: Vec<OverOne> = over_one
@@ -231,28 +246,44 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
         gap.fast_name()
     );
     // A program that pauses does so whoever asks.
-    let stands_still = |probe: &&OverOne| {
-        let TargetStalls { share, share_half, .. } = probe.stalls[0];
-        share - share_half >= 0.5 * seen.slow.share
-    };
-    if over_one.iter().filter(stands_still).any(|probe| probe.loses_more_than_by_a_limit(loaded_per_s)) {
+    let stands_still = |share: f64| share >= 0.5 * seen.slow.share;
+    // Of larger responses a limit on bytes would let through fewer.
+    let most_bytes = AS_LARGE * gap.comparison.slow.bytes_in_per_op.unwrap_or(f64::INFINITY);
+    let is_as_small = |probe: &&OverOne| stands_still(probe.least_share()) && probe.bytes <= most_bytes;
+    if over_one.iter().filter(is_as_small).any(|probe| probe.loses_more_than_by_a_limit(loaded_per_s)) {
         return Ok(Some(gap.evidence(&alone, text)));
     }
     // Where pauses come seldom, each probe sees one or two: all of them together, against the quickest of them.
     let quickest_per_s = over_one.iter().map(|probe| probe.fast_per_s).fold(0.0, f64::max);
     let limit_log = (quickest_per_s / loaded_per_s).ln().max(0.0);
-    let lost = worth_log(slow).minus(worth_log(fast));
-    if slow.share >= 0.5 * seen.slow.share && lost.low() > limit_log {
+    if stands_still(slow.share) && worth_log(slow).minus(worth_log(fast)).low() > limit_log {
         return Ok(Some(gap.evidence(&alone, text)));
     }
-    let serves_more = |probe: &&OverOne| probe.slow_per_s > BEYOND_A_LIMIT * loaded_per_s;
-    if let Some(probe) = over_one.iter().filter(stands_still).find(serves_more) {
-        let text = format!("{text}, and it serves up to {:.0} a second there", probe.slow_per_s);
-        return Ok(Some(gap.evidence(&alone, text)));
-    }
-    // Requests for one byte are as many as one connection can make.
-    if let Look::NotAsked(probe) = gap.look(RANGE_1) {
-        return Err(Standing::Wants(vec![probe]));
+    // Requests for one byte are as many as one connection can make, and no limit on bytes holds them up. Where the gap does not show over
+    // one connection, they are asked for over all of them.
+    if gap.mode == Mode::Alone {
+        let byte = match gap.look(RANGE_1) {
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Missing(_) => None,
+            Look::Shown(view) => Some(view),
+        };
+        let probe = byte.as_ref().and_then(|view| OverOne::of(view.slow, view.fast));
+        let tells = |probe: &OverOne| {
+            probe.slow_per_s > BEYOND_A_LIMIT * loaded_per_s
+                && stands_still(probe.least_share())
+                && probe.least_lost_log() > 0.0
+        };
+        if let (Some(view), Some(probe)) = (byte, probe.filter(tells)) {
+            let text = format!(
+                "{}: {} serves {:.0} requests a second, {loaded_per_s:.0} over all connections, so no limit on requests holds it up; {} of its \
+                 time goes by in requests that take far longer than they usually do",
+                RANGE_1.phrase(),
+                gap.slow_name(),
+                probe.slow_per_s,
+                tenths(probe.stalls[0].share)
+            );
+            return Ok(Some(gap.evidence(&view, text)));
+        }
     }
     let text = format!(
         "{}; but {text}: that may be no more than for a limit that lets through so many requests in each stretch of time",
@@ -266,20 +297,31 @@ struct OverOne {
     stalls: [TargetStalls; 2],
     slow_per_s: f64,
     fast_per_s: f64,
+    /// Bytes of a response of the slow side, with its head.
+    bytes: f64,
 }
 
 impl OverOne {
     fn of(slow: &TargetObservation, fast: &TargetObservation) -> Option<Self> {
         let (slow_per_s, fast_per_s) = slow.rate_per_s.zip(fast.rate_per_s)?;
-        Some(Self { stalls: [slow.stalls?, fast.stalls?], slow_per_s, fast_per_s })
+        Some(Self { stalls: [slow.stalls?, fast.stalls?], slow_per_s, fast_per_s, bytes: slow.bytes_in_per_op? })
     }
 
-    /// Under a limit that lets through as many requests as were served under load it would have done so here, or as many as the fast side.
-    /// Stalls take more than that leaves, beyond chance: there are several such probes.
+    /// A limit that lets through as many requests as were served under load would have let through as many here, or as many as the fast side
+    /// serves. The stalls take more time than such a limit could.
     fn loses_more_than_by_a_limit(&self, loaded_per_s: f64) -> bool {
-        let limit_log = (self.fast_per_s / loaded_per_s).ln().max(0.0);
+        self.least_lost_log() > (self.fast_per_s / loaded_per_s).ln().max(0.0)
+    }
+
+    /// What the slow side's stalls take beyond the fast side's, as a log, at least. There are several such probes.
+    fn least_lost_log(&self) -> f64 {
         let lost = worth_log(self.stalls[0]).minus(worth_log(self.stalls[1]));
-        lost.mid - Flip::MANY_LOOKS * lost.below > limit_log
+        lost.mid - Flip::MANY_LOOKS * lost.below
+    }
+
+    /// The share of the slow side's time, at least.
+    fn least_share(&self) -> f64 {
+        self.stalls[0].share - self.stalls[0].share_half
     }
 }
 

@@ -67,7 +67,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(Standing::Undecided(told));
     };
     if share < Flip::NOTEWORTHY {
-        return Err(too_little(gap, reference, stalled_ns, share, told));
+        return Err(too_little(gap, reference, share, told));
     }
     let demands = match gap.demands() {
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),

@@ -51,7 +51,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let most_ns = of_slow.count * MOST_NS / reference.slow.ok.max(1) as f64;
     let extra_ns = (of_slow.ns_per_op - of_fast.ns_per_op).min(most_ns);
     if let Some(share) = share_of_phases(reference, extra_ns).filter(|share| *share < Flip::NOTEWORTHY) {
-        return Err(too_little(gap, reference, extra_ns, share, gap.evidence(reference, stalled)));
+        return Err(too_little(gap, reference, share, gap.evidence(reference, stalled)));
     }
     let flip = shown_flip(gap, QUICK_ACK)?;
     if !flip.moved() {

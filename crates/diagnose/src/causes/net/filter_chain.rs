@@ -94,9 +94,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             .ok_or_else(|| format!("how long packets to {slow} waited for a CPU is not known"));
         let line = gap.evidence(&trips.seen, text);
         return Err(match acquit(&most, line) {
-            Standing::RuledOut(line) if is_beyond_chance => {
-                too_little(gap, reference, extra.mid * packets, share, line)
-            }
+            Standing::RuledOut(line) if is_beyond_chance => too_little(gap, reference, share, line),
             settled => settled,
         });
     }

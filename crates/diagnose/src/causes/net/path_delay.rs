@@ -61,7 +61,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         let text = format!("{told}: that difference makes little of the gap");
         let line = gap.evidence(&trips.seen, text);
         return Err(match is_beyond_chance {
-            true => too_little(gap, reference, extra.mid, share, line),
+            true => too_little(gap, reference, share, line),
             false => Standing::RuledOut(line),
         });
     }
