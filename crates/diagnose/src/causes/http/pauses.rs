@@ -7,7 +7,8 @@
 //!
 //! What looks alike from outside, and what splits it from that:
 //!
-//! * a lost packet: one connection waits for it, and others are answered meanwhile;
+//! * a lost packet: one connection waits for it, and others are answered meanwhile. Where all connections lose one at a time, segments are
+//!   sent again, as many as there are stalls at least;
 //! * some slow requests: each ends by itself;
 //! * a limit that lets through so many requests in each stretch of time, and has all others wait for the next one: it takes the
 //!   less, the fewer are sent. Over one connection a program that pauses has as much of its time go by in slow requests, also where it serves
@@ -93,8 +94,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(open_for("but a quota stops it, too"));
     }
     let DemandLook::Shown(demands) = gap.demands() else { return Err(open_for("but its machine is not read")) };
-    // Packets that are lost stop several connections at a time.
-    if Counted::of(&demands, "tcp.retransmitted_segments").is_some_and(Counted::is_marked) {
+    // Packets that are lost may stop all connections. Each time one at least is sent again for that; a server that stands still has a few
+    // of its own.
+    let stalls_per_s = 1e9 / seen.every_ns();
+    let again = Counted::of(&demands, "tcp.retransmitted_segments").filter(|again| again.is_marked());
+    let again_per_s = again.zip(view.slow.rate_per_s).map(|(again, per_s)| again.per_op * per_s);
+    if again_per_s.is_some_and(|again_per_s| again_per_s >= stalls_per_s) {
         return Err(open_for(
             "but its machine sends more segments again: packets are lost, which may stop all of them",
         ));
