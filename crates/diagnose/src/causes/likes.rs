@@ -40,6 +40,8 @@ static LIKES: [(&str, &str, Must); 71] = [
     ("app.pauses", "cpu.noisy-neighbour", Must::BeRuledOut),
     ("app.pauses", "cpu.stolen", Must::BeRuledOut),
     ("app.pauses", "mem.limit", Must::BeRuledOut),
+    // A way that stops for a while stops all.
+    ("app.pauses", "net.slow-path", Must::NotFit),
     // Those hold up one request and not another.
     ("app.pauses", "net.loss", Must::NotBeSeen),
     ("app.pauses", "http.sync-logging", Must::NotBeSeen),
@@ -69,7 +71,6 @@ static LIKES: [(&str, &str, Must); 71] = [
     ("cpu.noisy-neighbour", "cpu.priority", Must::NotFit),
     // Whom a limit holds up is served few at a time.
     ("lock.contention", "net.client-limit", Must::NotBeShown),
-    ("lock.contention", "net.rate-cap", Must::NotFit),
     // Few workers let throughput level off: where it falls, requests hinder each other.
     ("http.few-workers", "lock.contention", Must::NotFit),
     // Whatever holds up all requests at a time shows in the queue behind a front as well.

@@ -100,7 +100,7 @@ pub(crate) fn too_little(gap: &Gap<'_>, reference: &View<'_>, share: f64, seen: 
 
 /// The standing of what is felt, and too small to be named.
 pub(crate) fn minor(share: f64, seen: Evidence) -> Standing {
-    let text = format!("{}: that is worth about {} of the gap, and too little to be named", seen.text, percent(share));
+    let text = format!("{}: that is worth about {} of the gap", seen.text, percent(share));
     Standing::Minor(Evidence { text, ..seen })
 }
 

@@ -390,7 +390,8 @@ fn a_lock_is_told_by_one_request_at_a_time_on_several_threads() {
         assert_eq!(explanation.findings[0].confidence, Confidence::Possible, "{explanation:#?}");
     });
     let hands_on = [("ip.received_bytes", 60e3), ("tcp.received_segments", 2.0), ("tcp.opened", 0.0)];
-    let others: [(&str, Server); 8] = [
+    let others: [(&str, Server); 9] = [
+        ("a limiter that sleeps", Server { asleep: vec![(UNTIMED, 54.0, 70.0)], ..locked.clone() }),
         ("one worker, and one that accepts", Server { workers: 2.0, ..locked.clone() }),
         ("connections wait to be accepted", Server { queues: Some(vec![("/run/app", 12.0, 0.0)]), ..locked.clone() }),
         ("nobody looked at queues", Server { queues: None, ..locked.clone() }),

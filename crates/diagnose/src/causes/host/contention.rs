@@ -36,8 +36,8 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "requests that are served at the same time hinder each other: with more of them, less gets done",
     signature: "throughput falls with more connections on the slow side alone; or hosts: CPU time per request \
                 grows with them though over one connection both are as fast (no segments lost); or it levels off, while CPUs and disks \
-                are idle, and as many of the server's threads as requests wait sleep until another one wakes them, or several \
-                threads share the work of one request at a time",
+                are idle, and as many of the server's threads as requests wait sleep until another one wakes them, or one \
+                request is served at a time, though several threads do this work in turn",
     at_most: "likely; possible without more CPU time, where one request is served at a time by several threads, and where nobody sees how \
               busy the disks are",
     needs_machine: false,
@@ -279,16 +279,21 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
     let confidence = if machines.slow.busiest_disk().is_some() { Confidence::Likely } else { Confidence::Possible };
+    let summary = format!(
+        "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for a place in \
+         a pool: {seen}. That is worth about {} of the gap.",
+        percent(share)
+    );
     let seen = gap.on_host(seen, Some(by_hand::sleepers(gap, gap.slow)));
-    Ok(Some(waiting_within(gap, share, seen, confidence)))
+    Ok(Some(waiting_within(gap, share, summary, seen, confidence)))
 }
 
 /// Where idle threads sleep in the same way as those that wait for a lock, the number of those that do the work tells. One request is
 /// served at a time (Little's law), and several threads share the work: with one worker, one would do it. As many threads as requests wait
 /// sleep until another one wakes them. `None` where it does not show.
 ///
-/// A limit of the program's own, in which its threads wait in the same way, looks alike if it lets through as many requests as one after the
-/// other would be. So this is possible at most. A limit that lets through fewer shows over one connection, too.
+/// A limit that lets through about as many requests as one after the other would be looks alike, and so does another server that answers one
+/// at a time. So this is possible at most. A limit that lets through far fewer shows over one connection, too.
 fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing> {
     let machines = match Machines::read(gap) {
         Ok(machines) => machines,
@@ -311,8 +316,13 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
     let waiting = connections - by_slow.max(1.0);
     let takes_turns = by_slow < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && waiting >= 2.0;
+    // Of a pool that is smaller than the number of connections no more can wait than it has threads. Those who waited for work before and wait
+    // for the lock now are as many; before a timer of the program's own, which has a time-out, they would be fewer.
     let asleep = slow_side.demand().sleepers.mean_without_timeout();
-    let sleep_for_each_other = asleep.is_some_and(|asleep| asleep >= Flip::EXPLAINS * waiting);
+    let more_asleep = sleepers::for_each_other(slow_side.demand());
+    let sleep_for_each_other = asleep.zip(more_asleep).is_some_and(|(asleep, more)| {
+        asleep >= Flip::EXPLAINS * waiting.min(threads - by_slow) && more >= -by_slow.max(1.0) - 0.5 * waiting
+    });
     if !takes_turns || !is_shared(shares) || !sleep_for_each_other {
         return Ok(None);
     }
@@ -320,17 +330,18 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     let quick_ns = many.slow.service_profile.quantile_ns(0.25).map(|ns| ns as f64);
     let all_wait =
         quick_ns.zip(alone.slow_ns()).is_some_and(|(quick_ns, ns)| quick_ns >= (1.0 + Flip::NOTEWORTHY) * ns);
-    let receives_longer = phase_share(many, &[phase::RECEIVE]).is_none_or(|share| share > 1.0 - Flip::EXPLAINS);
+    let carries_longer =
+        phase_share(many, &[phase::SEND, phase::RECEIVE]).is_none_or(|share| share > 1.0 - Flip::EXPLAINS);
     // Whoever waits for another server, or for a disk, sleeps otherwise, or beside its connections.
     let waits_elsewhere = sleepers::for_sockets(slow_side.demand())
         .zip(sleepers::for_disks(slow_side.demand()))
         .is_none_or(|(sockets, disks)| sockets.max(disks) >= 1.0)
-        || Fronts::of(gap, &demands).is_ok_and(|fronts| fronts.slow.hands_on);
+        || !Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on);
     let queues = ListenQueues::of_machines(gap, &machines);
     let waits_before = queues.is_none_or(|queues| queues.where_more_wait().is_some());
     // A lock makes no gap over one connection, and so does nothing that holds up each request.
     let shows_alone = alone.log.high() >= Flip::NOTEWORTHY * many.log.mid;
-    if !all_wait || receives_longer || waits_elsewhere || waits_before || shows_alone {
+    if !all_wait || carries_longer || waits_elsewhere || waits_before || shows_alone {
         return Ok(None);
     }
     let share = (many.log.mid - alone.log.mid) / many.log.mid;
@@ -350,8 +361,13 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
                 .settles(|other| Standing::Undecided(gap.on_host(format!("{seen}; {other} would look the same"), None)))
         })?;
     }
-    let repeat = Some("top -H -b -n 1 | head -n 40".to_owned());
-    Ok(Some(waiting_within(gap, share, gap.on_host(seen, repeat), Confidence::Possible)))
+    let summary = format!(
+        "Requests to {slow} are served one at a time, though several of its threads serve them, as behind a lock, a pool of one, a limit, \
+         or another server that answers one at a time: {seen}. That is worth about {} of the gap.",
+        percent(share)
+    );
+    let repeat = Some(format!("top -H -b -n 1 -p {} | head -n 40", pid(gap, gap.slow)));
+    Ok(Some(waiting_within(gap, share, summary, gap.on_host(seen, repeat), Confidence::Possible)))
 }
 
 /// Threads beside the two busiest do half of the work and more: one that works, and one that accepts and reads for it, are two.
@@ -365,11 +381,7 @@ fn is_shared(mut shares: Vec<f64>) -> bool {
 fn busy_share_of_cpus(gap: &Gap<'_>, side: &Side<'_>) -> Option<f64> {
     let cpus = allowed_cpus(gap, gap.slow)?;
     // The list may name CPUs that could be plugged in and are not; those have never counted anything.
-    let busy = |cpu: &u32| {
-        let stolen = side.cpus_all_the_time(&format!("cpu.{cpu}.steal_ns")).unwrap_or(0.0);
-        Some(side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"))? + stolen)
-    };
-    let busy: Vec<f64> = cpus.iter().filter_map(busy).collect();
+    let busy: Vec<f64> = cpus.iter().filter_map(|cpu| side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"))).collect();
     (!busy.is_empty()).then(|| busy.iter().sum::<f64>() / busy.len() as f64)
 }
 
@@ -379,15 +391,10 @@ fn served_at_a_time(rate_per_s: Option<f64>, alone_ns: Option<f64>) -> Option<f6
 }
 
 /// The standing of requests that wait for each other within the slow side's server.
-fn waiting_within(gap: &Gap<'_>, share: f64, seen: Evidence, confidence: Confidence) -> Standing {
+fn waiting_within(gap: &Gap<'_>, share: f64, summary: String, seen: Evidence, confidence: Confidence) -> Standing {
     let slow = gap.slow_name();
     let told = Told {
-        summary: format!(
-            "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for \
-             a place in a pool: {}. That is worth about {} of the gap.",
-            seen.text,
-            percent(share)
-        ),
+        summary,
         remedy: format!(
             "A thread dump of {slow}'s server under load (`gdb -p {pid} -batch -ex 'thread apply all bt'`, `jstack {pid}`, `py-spy dump \
              --pid {pid}`) shows where most of its threads wait: for which lock or pool, and who holds it. Hold it for a shorter time, \

@@ -22,7 +22,9 @@ use crate::causes::likes::{self, Against};
 use crate::evidence::counted::Counted;
 use crate::evidence::fronts::Fronts;
 use crate::evidence::machines::{HeldBack, MOST_OF_THE_GAP, Machines, pid};
+use crate::evidence::sleepers;
 use crate::evidence::stall::{worth_log, worth_log_of};
+use crate::evidence::worth::minor;
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{ALONE, Mode, RANGE_1};
 use duel_model::{Confidence, Evidence, MILLISECOND_NS, Probe, TargetObservation, TargetStalls, format_duration_ns};
@@ -34,7 +36,7 @@ static ENTRY: CauseEntry = CauseEntry {
     signature: "times without any answer on several connections that wait, which then all get theirs; they take a share of the \
                 time that is worth the gap, over one connection as well, and not on the fast side; hosts: no quota, no \
                 want of CPU or memory, and no lost packets",
-    at_most: "likely",
+    at_most: "likely; possible where it hands on what it is asked, or that is not known, and where its machine is not ours",
     needs_machine: true,
 };
 
@@ -61,7 +63,11 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let share = seen.share(view);
     if seen.most_log() < Flip::NOTEWORTHY * view.log.low() {
         let shorter_log = seen.most_log_of_shorter(view);
+        let is_seen = seen.beyond_log.low() > 0.0 && seen.beyond_log.mid >= gap.case.margin_log();
         return Err(match shorter_log {
+            Some(log) if log < Flip::NOTEWORTHY * view.log.low() && is_seen => {
+                minor(seen.beyond_log.mid / view.log.mid, line(seen.told(gap)))
+            }
             Some(log) if log < Flip::NOTEWORTHY * view.log.low() => Standing::RuledOut(line(seen.told(gap))),
             _ => Standing::Undecided(line(format!(
                 "{}; stalls of less than 10 ms, or than four requests usually take, are not looked for",
@@ -86,32 +92,50 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(Standing::Suspected(told_with(&why)));
     }
     let open_for = |why: &str| Standing::Undecided(told_with(why));
+    // What machines did while the server never stood still acquits nobody.
+    if let Look::Shown(read) = gap.look(gap.hosts())
+        && read.slow.stalls.is_none_or(|stalls| stalls.share < 0.5 * seen.slow.share)
+    {
+        let open = || open_for("but while its machine was read it hardly did");
+        return Err(gap.longer_hosts().map_or_else(open, |probe| Standing::Wants(vec![probe])));
+    }
     let mut further = only_this(gap, &open_for)?;
     let machines = Machines::read(gap)?;
+    let on_slow = &machines.slow;
     // Stalls of a quota are seen all the same where it is a small part of the gap, or stops the fast side for longer.
-    let by_quota = HeldBack::of(&machines.slow).map_or(0.0, |held_back| held_back.worth_log());
+    let by_quota = HeldBack::of(on_slow).map_or(0.0, |held_back| held_back.worth_log());
     if by_quota >= Flip::NOTEWORTHY * seen.beyond_log.mid {
         return Err(open_for("but a quota stops it, too"));
+    }
+    // A hypervisor that stops the whole machine withholds no more than the CPUs that it wanted then.
+    if on_slow.cpus_all_the_time("cpu.steal_ns").is_some_and(|stolen| stolen >= Flip::NOTEWORTHY * seen.slow.share) {
+        return Err(open_for("but a hypervisor stops its machine, too"));
     }
     let DemandLook::Shown(demands) = gap.demands() else { return Err(open_for("but its machine is not read")) };
     // Packets that are lost may stop all connections. Each time one at least is sent again for that; a server that stands still has a few
     // of its own.
     let stalls_per_s = 1e9 / seen.every_ns();
-    let again = Counted::of(&demands, "tcp.retransmitted_segments").filter(|again| again.is_marked());
-    let again_per_s = again.zip(view.slow.rate_per_s).map(|(again, per_s)| again.per_op * per_s);
-    if again_per_s.is_some_and(|again_per_s| again_per_s >= stalls_per_s) {
+    let again = Counted::of(&demands, "tcp.retransmitted_segments");
+    let again_per_s = again.filter(|again| again.is_marked()).zip(view.slow.rate_per_s);
+    if again_per_s.is_some_and(|(again, per_s)| again.per_op * per_s >= stalls_per_s) {
         return Err(open_for(
-            "but its machine sends more segments again: packets are lost, which may stop all of them",
+            "but its machine sends more segments again: packets are lost, which may stop all connections",
         ));
     }
-    // Whoever it asks in turn may be what stops, and that one's machine is not read.
-    let asks_nobody = Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on);
-    let confidence = if asks_nobody { Confidence::Likely } else { Confidence::Possible };
+    // Whom it asks in turn may be what stops, or the way to it: neither is read.
+    let at_sockets = sleepers::for_sockets(on_slow.demand());
+    let connections = f64::from(gap.case.plan.lanes());
+    let asks_nobody = Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on)
+        && at_sockets.is_none_or(|threads| threads < 0.5 * seen.slow.share * connections);
+    let is_near = demands.slow.generator_cpu_ns > 0;
+    let is_it_alone = asks_nobody && is_near && again.is_some();
+    let confidence = if is_it_alone { Confidence::Likely } else { Confidence::Possible };
+    let or_else = if is_it_alone { "" } else { " (or what it asks does, or the way to it)" };
     further.push(no_disk(gap, &seen, &open_for)?);
     let told = Told {
         summary: format!(
-            "Now and then all of {slow} stands still, for {} each {}: no connection gets an answer meanwhile. That is worth \
-             about {} of the gap.",
+            "Now and then all of {slow} stands still{or_else}, for {} each {}: no connection gets an answer meanwhile. That is \
+             worth about {} of the gap.",
             format_duration_ns(seen.mean_ns()),
             format_duration_ns(seen.every_ns()),
             percent(share)
@@ -265,7 +289,7 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
         return Ok(Some(gap.evidence(&alone, text)));
     }
     // Requests for one byte are as many as one connection can make, and no limit on bytes holds them up. Where the gap does not show over
-    // one connection, they are asked for over all of them.
+    // one connection, this probe runs over all of them, and tells nothing here.
     if gap.mode == Mode::Alone {
         let byte = match gap.look(RANGE_1) {
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
@@ -280,8 +304,8 @@ fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing>
         };
         if let (Some(view), Some(probe)) = (byte, probe.filter(tells)) {
             let text = format!(
-                "{}: {} serves {:.0} requests a second, {loaded_per_s:.0} over all connections, so no limit on requests holds it up; {} of its \
-                 time goes by in requests that take far longer than they usually do",
+                "{}: {} answers {:.0} requests a second, and over all connections {loaded_per_s:.0} whole ones: no limit on requests holds it \
+                 up; {} of its time goes by in requests that take far longer than they usually do",
                 RANGE_1.phrase(),
                 gap.slow_name(),
                 probe.slow_per_s,
@@ -367,7 +391,11 @@ fn only_this(gap: &Gap<'_>, open_for: &dyn Fn(&str) -> Standing) -> Result<Vec<E
 
 /// That no disk was busy for so long as a noteworthy part of the stalls: all may have waited for what was flushed to it, or read.
 fn no_disk(gap: &Gap<'_>, seen: &Seen, open_for: &dyn Fn(&str) -> Standing) -> Result<Evidence, Standing> {
-    let busy = Machines::read(gap)?.slow.busiest_disk();
+    let machines = Machines::read(gap)?;
+    let side = &machines.slow;
+    // Whoever keeps it busy. One of which that is not known may be the one.
+    let busy: Option<Vec<f64>> = side.disks().map(|disk| side.cpus_all_the_time(&format!("{disk}.busy_ns"))).collect();
+    let busy = busy.and_then(|shares| shares.into_iter().reduce(f64::max));
     match busy {
         Some(busy) if busy < Flip::NOTEWORTHY * seen.slow.share => {
             let text =
