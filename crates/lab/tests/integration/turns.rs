@@ -28,6 +28,38 @@ fn targets_take_turns_within_their_slots() {
     assert!(second.offset_ns < first.offset_ns + first.elapsed_ns);
 }
 
+/// What clings to a set of connections is part of the noise: a block has several sets, where these cost little.
+#[test]
+fn connections_are_renewed_within_a_block() {
+    // Turns are as long as a hundred requests, beside which renewing takes little on a busy machine, too.
+    let servers = [(); 2].map(|()| Server::that_ends("127.0.0.1", Duration::from_micros(150)));
+    let mut plan = plan(&servers.iter().collect::<Vec<_>>(), HttpPlan::default());
+    // Short enough for pairs of slots to be left, where each block has connections of its own.
+    plan.compare.slot_ns = Some(200 * MILLISECOND_NS);
+    plan.compare.max_load_ns = 8 * SECOND_NS;
+    plan.compare.stop_early = false;
+    let sets_of_a_block = |run: &Run| -> Vec<(usize, usize)> {
+        let last = measured(run).map(|slot| slot.block).max().unwrap_or(0);
+        // Warm-up slots of the first block are those of the comparison's warm-up, too.
+        let sets = |block: u32, target: usize| {
+            let of_block = run.slots.iter().filter(|slot| slot.block == block && slot.target == target);
+            of_block.filter(|slot| slot.role == SlotRole::Warmup).count()
+        };
+        (1..=last).map(|block| (sets(block, 0), sets(block, 1))).collect()
+    };
+    // A busy machine makes renewing too dear: such blocks keep one set.
+    let (sets, rounds) = (0..8)
+        .map(|_| {
+            let run = first_in_turns(|| run(&plan).unwrap());
+            let rounds = 2 * measured(&run).map(|slot| slot.turns.len()).max().unwrap();
+            (sets_of_a_block(&run), rounds)
+        })
+        .find(|(sets, _)| sets.iter().any(|(first, _)| *first > 1))
+        .expect("one of the runs renews connections within a block");
+    let most = rounds.div_ceil(3);
+    assert!(sets.iter().all(|(first, second)| first == second && (*first == 1 || *first == most)), "{sets:?} {rounds}");
+}
+
 /// Near the end of the time one request of 50 begins to take 0.7 s, so that each turn waits for one, and a block would last for a minute.
 #[test]
 fn what_makes_turns_long_at_the_end_of_the_time_is_kept() {
