@@ -413,6 +413,14 @@ fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
     Some(cpus)
 }
 
+/// Share of the time in which the CPUs that a side's server may use were busy, by whomever.
+pub(crate) fn busy_share_of_cpus(gap: &Gap<'_>, index: usize, side: &Side<'_>) -> Option<f64> {
+    let cpus = allowed_cpus(gap, index)?;
+    // The list may name CPUs that could be plugged in and are not; those have never counted anything.
+    let busy: Vec<f64> = cpus.iter().filter_map(|cpu| side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"))).collect();
+    (!busy.is_empty()).then(|| busy.iter().sum::<f64>() / busy.len() as f64)
+}
+
 /// The server's process as a word for a command: its number, or what to put there.
 pub(crate) fn pid(gap: &Gap<'_>, side: usize) -> String {
     let known = gap.host_fact(side, "process.pid").and_then(|pid| pid.parse::<u32>().ok());

@@ -136,6 +136,13 @@ pub(crate) fn connecting_share(view: &View<'_>) -> Option<f64> {
     (whole_ns > 0.0).then(|| connecting_ns / whole_ns)
 }
 
+/// Requests that the slow and the fast side serve at a time: their rate times what one takes alone (Little's law).
+pub(crate) fn served_at_a_time(many: &View<'_>, alone: &View<'_>) -> Option<[f64; 2]> {
+    let served =
+        |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9).filter(|served| *served > 0.0);
+    Some([served(many.slow.rate_per_s, alone.slow_ns())?, served(many.fast.rate_per_s, alone.fast_ns())?])
+}
+
 /// Whether throughput of the slow side was seen to level off: it does not fall on the way to `many` connections, beyond what the
 /// intervals leave open, and it is the work itself that takes longer there.
 pub(crate) fn levels_off(gap: &Gap<'_>, many: &View<'_>) -> bool {

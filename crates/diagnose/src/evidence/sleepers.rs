@@ -33,24 +33,27 @@ pub(super) const LEAST_LOOKS: [u32; 2] = [9, 3];
 /// Threads of the server that sleep until another one wakes them, at a time, more under load than without; `None` where that is not
 /// known, or too few looks tell it.
 pub(crate) fn for_each_other(demand: &HostDemand) -> Option<f64> {
-    let (loaded, quiet) = (&demand.sleepers, &demand.quiet_sleepers);
-    let is_enough = [loaded.looks, quiet.looks].iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
-    let [loaded, quiet] = [loaded, quiet].map(Sleepers::mean_without_timeout);
-    Some(loaded? - quiet?).filter(|_| is_enough)
+    let [loaded, quiet] = [&demand.sleepers, &demand.quiet_sleepers].map(Sleepers::mean_without_timeout);
+    Some(loaded? - quiet?).filter(|_| looked_enough(demand))
 }
 
 /// Threads of the server that sleep for a disk, at a time, more under load than without; `None` in the same way.
 pub(crate) fn for_disks(demand: &HostDemand) -> Option<f64> {
-    let looks = [demand.sleepers.looks, demand.quiet_sleepers.looks];
-    let is_enough = looks.iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
-    more_under_load(demand, |function| DISK.iter().any(|part| function.contains(part))).filter(|_| is_enough)
+    looked_enough(demand).then(|| more_under_load(demand, |function| is_of(DISK, function)))?
 }
 
-/// Threads of the server that sleep until something arrives at a socket, at a time, more under load than without; `None` in the same way.
+/// The same of those that sleep until something arrives at a socket.
 pub(crate) fn for_sockets(demand: &HostDemand) -> Option<f64> {
+    looked_enough(demand).then(|| more_under_load(demand, |function| is_of(SOCKETS, function)))?
+}
+
+fn is_of(parts: &[&str], function: &str) -> bool {
+    parts.iter().any(|part| function.contains(part))
+}
+
+fn looked_enough(demand: &HostDemand) -> bool {
     let looks = [demand.sleepers.looks, demand.quiet_sleepers.looks];
-    let is_enough = looks.iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least);
-    more_under_load(demand, |function| SOCKETS.iter().any(|part| function.contains(part))).filter(|_| is_enough)
+    looks.iter().zip(LEAST_LOOKS).all(|(looks, least)| *looks >= least)
 }
 
 fn more_under_load(demand: &HostDemand, is_such: impl Fn(&str) -> bool + Copy) -> Option<f64> {
@@ -69,7 +72,7 @@ pub(crate) fn told(slow: &HostDemand, fast: &HostDemand, fast_name: &str) -> Opt
         if of_slow < LEAST_THREADS {
             continue;
         }
-        let of = SLEEPS.iter().find(|(_, parts)| parts.iter().any(|part| function.contains(part)));
+        let of = SLEEPS.iter().find(|(_, parts)| is_of(parts, function));
         let told = of.map_or("in the kernel", |(told, _)| told);
         let (threads, others) = (format_figure(of_slow), format_figure(of_fast.max(0.0)));
         found.push((of_slow, format!("{threads} threads at a time {told} ({function}; {fast_name}: {others})")));

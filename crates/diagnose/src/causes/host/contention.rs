@@ -8,7 +8,8 @@
 //!
 //! Where it levels off, what the server's threads sleep in tells a lock from a queue: behind a lock requests wait in threads that
 //! sleep for each other, in a queue they wait where no thread has them yet. In some programs idle threads sleep in the same
-//! way (Java's pools). There it tells that several threads share the work of one request at a time: with one worker, one would do it.
+//! way (Java's pools). There it tells that one request is served at a time, and that several threads do this work in turn: with one
+//! worker, one thread would do it.
 //!
 //! What looks alike: a listen queue that overflows under many connections (then the gap sits in connecting), and memory
 //! that is too small for them (pages read again). From outside another reason for falling remains possible; the
@@ -21,9 +22,11 @@ use crate::evidence::by_hand;
 use crate::evidence::counted::Counted;
 use crate::evidence::fronts::Fronts;
 use crate::evidence::listen_queues::ListenQueues;
-use crate::evidence::machines::{FULL, Machines, QUOTA, Side, allowed_cpus, needs_concurrency, pid, workers};
+use crate::evidence::machines::{
+    FULL, Machines, QUOTA, Side, allowed_cpus, busy_share_of_cpus, needs_concurrency, pid, workers,
+};
 use crate::evidence::scaling::{
-    FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections,
+    FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections, served_at_a_time,
 };
 use crate::evidence::sleepers;
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_share};
@@ -250,12 +253,7 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     let (Some(fast_side), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
     let asleep = |side: &Side<'_>| sleepers::for_each_other(side.demand());
     let (Some(of_slow), Some(of_fast)) = (asleep(&machines.slow), asleep(fast_side)) else { return Ok(None) };
-    let (Some(by_slow), Some(by_fast)) = (
-        served_at_a_time(many.slow.rate_per_s, alone.slow_ns()),
-        served_at_a_time(many.fast.rate_per_s, alone.fast_ns()),
-    ) else {
-        return Ok(None);
-    };
+    let Some([by_slow, by_fast]) = served_at_a_time(many, &alone) else { return Ok(None) };
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
     let waiting = connections - by_slow.max(1.0);
     // Of fewer than two nobody can tell a lock from a thread that hands its work to another one.
@@ -302,17 +300,12 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     };
     let (DemandLook::Shown(demands), Look::Shown(alone)) = (gap.demands(), gap.look(ALONE)) else { return Ok(None) };
     let slow_side = &machines.slow;
-    let is_free = busy_share_of_cpus(gap, slow_side).is_some_and(|busy| busy <= MOSTLY_IDLE)
+    let is_free = busy_share_of_cpus(gap, gap.slow, slow_side).is_some_and(|busy| busy <= MOSTLY_IDLE)
         && gap.host_fact(gap.slow, QUOTA).is_some()
         && !slow_side.is_held_back(&machines.view);
     let shares = workers(slow_side.demand()).filter(|_| is_free);
     let (Some(shares), Some(threads)) = (shares, slow_side.busy_threads()) else { return Ok(None) };
-    let (Some(by_slow), Some(by_fast)) = (
-        served_at_a_time(many.slow.rate_per_s, alone.slow_ns()),
-        served_at_a_time(many.fast.rate_per_s, alone.fast_ns()),
-    ) else {
-        return Ok(None);
-    };
+    let Some([by_slow, by_fast]) = served_at_a_time(many, &alone) else { return Ok(None) };
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
     let waiting = connections - by_slow.max(1.0);
     let takes_turns = by_slow < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && waiting >= 2.0;
@@ -375,19 +368,6 @@ fn is_shared(mut shares: Vec<f64>) -> bool {
     shares.sort_by(|a, b| b.total_cmp(a));
     let all: f64 = shares.iter().sum();
     all > 0.0 && shares.iter().skip(2).sum::<f64>() >= 0.5 * all
-}
-
-/// Share of the time in which the CPUs that the slow side's server may use were busy, by whomever, or withheld.
-fn busy_share_of_cpus(gap: &Gap<'_>, side: &Side<'_>) -> Option<f64> {
-    let cpus = allowed_cpus(gap, gap.slow)?;
-    // The list may name CPUs that could be plugged in and are not; those have never counted anything.
-    let busy: Vec<f64> = cpus.iter().filter_map(|cpu| side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"))).collect();
-    (!busy.is_empty()).then(|| busy.iter().sum::<f64>() / busy.len() as f64)
-}
-
-/// Requests that are served at a time: their rate times what one takes alone (Little's law).
-fn served_at_a_time(rate_per_s: Option<f64>, alone_ns: Option<f64>) -> Option<f64> {
-    Some(rate_per_s? * alone_ns? / 1e9).filter(|served| *served > 0.0)
 }
 
 /// The standing of requests that wait for each other within the slow side's server.

@@ -16,7 +16,7 @@ use crate::causes::likes;
 use crate::evidence::by_hand::LISTEN_QUEUES;
 use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
-use crate::evidence::scaling::{fewer_connections, levels_off};
+use crate::evidence::scaling::{fewer_connections, levels_off, served_at_a_time};
 use crate::evidence::worth::{demands, reference};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
 use crate::probes::{ALONE, CONNECTIONS, Mode};
@@ -212,11 +212,7 @@ fn bends_sharply(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>) -> Resul
 fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, threads: usize) -> Standing {
     let slow = gap.slow_name();
     let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-    // Little's law on each side: how many requests are being served, not queued, at a time.
-    let at_a_time = |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9);
-    let (Some(by_slow), Some(by_fast)) =
-        (at_a_time(reference.slow.rate_per_s, alone.slow_ns()), at_a_time(reference.fast.rate_per_s, alone.fast_ns()))
-    else {
+    let Some([by_slow, by_fast]) = served_at_a_time(reference, alone) else {
         return open("how many requests are served at a time is not known".to_owned());
     };
     let facts = format!(

@@ -100,41 +100,15 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         return Err(gap.longer_hosts().map_or_else(open, |probe| Standing::Wants(vec![probe])));
     }
     let mut further = only_this(gap, &open_for)?;
-    let machines = Machines::read(gap)?;
-    let on_slow = &machines.slow;
-    // Stalls of a quota are seen all the same where it is a small part of the gap, or stops the fast side for longer.
-    let by_quota = HeldBack::of(on_slow).map_or(0.0, |held_back| held_back.worth_log());
-    if by_quota >= Flip::NOTEWORTHY * seen.beyond_log.mid {
-        return Err(open_for("but a quota stops it, too"));
-    }
-    // A hypervisor that stops the whole machine withholds no more than the CPUs that it wanted then.
-    if on_slow.cpus_all_the_time("cpu.steal_ns").is_some_and(|stolen| stolen >= Flip::NOTEWORTHY * seen.slow.share) {
-        return Err(open_for("but a hypervisor stops its machine, too"));
-    }
-    let DemandLook::Shown(demands) = gap.demands() else { return Err(open_for("but its machine is not read")) };
-    // Packets that are lost may stop all connections. Each time one at least is sent again for that; a server that stands still has a few
-    // of its own.
-    let stalls_per_s = 1e9 / seen.every_ns();
-    let again = Counted::of(&demands, "tcp.retransmitted_segments");
-    let again_per_s = again.filter(|again| again.is_marked()).zip(view.slow.rate_per_s);
-    if again_per_s.is_some_and(|(again, per_s)| again.per_op * per_s >= stalls_per_s) {
-        return Err(open_for(
-            "but its machine sends more segments again: packets are lost, which may stop all connections",
-        ));
-    }
-    // Whom it asks in turn may be what stops, or the way to it: neither is read.
-    let at_sockets = sleepers::for_sockets(on_slow.demand());
-    let connections = f64::from(gap.case.plan.lanes());
-    let asks_nobody = Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on)
-        && at_sockets.is_none_or(|threads| threads < 0.5 * seen.slow.share * connections);
-    let is_near = demands.slow.generator_cpu_ns > 0;
-    let is_it_alone = asks_nobody && is_near && again.is_some();
-    let confidence = if is_it_alone { Confidence::Likely } else { Confidence::Possible };
-    let or_else = if is_it_alone { "" } else { " (or what it asks does, or the way to it)" };
+    let confidence = nothing_else_stops_it(gap, &seen, &open_for)?;
+    let or_else = match confidence {
+        Confidence::Likely => "",
+        _ => " (or what it asks does, or the way to it)",
+    };
     further.push(no_disk(gap, &seen, &open_for)?);
     let told = Told {
         summary: format!(
-            "Now and then all of {slow} stands still{or_else}, for {} each {}: no connection gets an answer meanwhile. That is \
+            "Now and then all of {slow} stands still{or_else}, for {} on average, every {}: no connection gets an answer meanwhile. That is \
              worth about {} of the gap.",
             format_duration_ns(seen.mean_ns()),
             format_duration_ns(seen.every_ns()),
@@ -367,6 +341,43 @@ fn together(of_probes: impl Iterator<Item = TargetStalls>) -> Option<TargetStall
             share_half: (of_a * a.share_half).hypot(of_b * b.share_half) / whole,
         }
     })
+}
+
+/// How sure it is that nothing beside the causes that look alike stops the slow side's server, by what its machine counts.
+fn nothing_else_stops_it(
+    gap: &Gap<'_>,
+    seen: &Seen,
+    open_for: &dyn Fn(&str) -> Standing,
+) -> Result<Confidence, Standing> {
+    let machines = Machines::read(gap)?;
+    let on_slow = &machines.slow;
+    // Stalls of a quota are seen all the same where it is a small part of the gap, or stops the fast side for longer.
+    let by_quota = HeldBack::of(on_slow).map_or(0.0, |held_back| held_back.worth_log());
+    if by_quota >= Flip::NOTEWORTHY * seen.beyond_log.mid {
+        return Err(open_for("but a quota stops it, too"));
+    }
+    // A hypervisor that stops the whole machine withholds no more than the CPUs that it wanted then.
+    if on_slow.cpus_all_the_time("cpu.steal_ns").is_some_and(|stolen| stolen >= Flip::NOTEWORTHY * seen.slow.share) {
+        return Err(open_for("but a hypervisor stops its machine, too"));
+    }
+    let DemandLook::Shown(demands) = gap.demands() else { return Err(open_for("but its machine is not read")) };
+    // Packets that are lost may stop all connections. Each time one at least is sent again for that; a server that stands still has a few
+    // of its own.
+    let stalls_per_s = 1e9 / seen.every_ns();
+    let again = Counted::of(&demands, "tcp.retransmitted_segments");
+    let again_per_s = again.filter(|again| again.is_marked()).zip(gap.comparison.slow.rate_per_s);
+    if again_per_s.is_some_and(|(again, per_s)| again.per_op * per_s >= stalls_per_s) {
+        return Err(open_for(
+            "but its machine sends more segments again: packets are lost, which may stop all connections",
+        ));
+    }
+    // Whom it asks in turn may be what stops, or the way to it: neither is read.
+    let at_sockets = sleepers::for_sockets(on_slow.demand());
+    let connections = f64::from(gap.case.plan.lanes());
+    let asks_nobody = Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on)
+        && at_sockets.is_none_or(|threads| threads < 0.5 * seen.slow.share * connections);
+    let is_near = demands.slow.generator_cpu_ns > 0;
+    Ok(if asks_nobody && is_near && again.is_some() { Confidence::Likely } else { Confidence::Possible })
 }
 
 /// What ruled out each of the causes that look alike; else what is asked for that, or the one that is not ruled out.

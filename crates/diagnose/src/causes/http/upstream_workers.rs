@@ -23,7 +23,8 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http, s
 use crate::causes::likes;
 use crate::evidence::by_hand::LISTEN_QUEUES;
 use crate::evidence::listen_queues::ListenQueues;
-use crate::evidence::machines::{FULL, Machines, Side, allowed_cpus, is_same_fact, needs_concurrency};
+use crate::evidence::machines::{FULL, Machines, allowed_cpus, busy_share_of_cpus, is_same_fact, needs_concurrency};
+use crate::evidence::scaling::served_at_a_time;
 use crate::evidence::worth::reference;
 use crate::gap::{Flip, Gap, percent};
 use crate::probes::{ALONE, Mode};
@@ -65,12 +66,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         // A queue on another machine, or in another network of this one, is not seen.
         return Err(open(seen));
     };
-    let served =
-        |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9).filter(|served| *served > 0.0);
     let view = &machines.view;
-    let (Some(by_slow), Some(by_fast)) =
-        (served(view.slow.rate_per_s, alone.slow_ns()), served(view.fast.rate_per_s, alone.fast_ns()))
-    else {
+    let Some([by_slow, by_fast]) = served_at_a_time(view, &alone) else {
         return Err(open(format!("{seen}; how many requests are served at a time is not known")));
     };
     let connections = f64::from(view.connections().unwrap_or(gap.case.plan.lanes()));
@@ -90,7 +87,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             "{facts}: {accepted} do not wait there, and not as many are served: the others wait for something else, such as a lock or a database"
         )));
     }
-    let busy = busy_share(gap, on_slow).ok_or_else(|| open(format!("{facts}; how busy the CPUs are is not known")))?;
+    let busy = busy_share_of_cpus(gap, gap.slow, on_slow)
+        .ok_or_else(|| open(format!("{facts}; how busy the CPUs are is not known")))?;
     let disk = on_slow.busiest_disk();
     let facts = match disk {
         Some(disk) => format!("{facts}; {slow}'s CPUs are {} busy, its busiest disk {}", percent(busy), percent(disk)),
@@ -129,12 +127,4 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 fn has_same_cpus(gap: &Gap<'_>) -> bool {
     let cpus = allowed_cpus(gap, gap.slow);
     is_same_fact(gap, "os.boot_id") && cpus.is_some() && cpus == allowed_cpus(gap, gap.fast)
-}
-
-/// Share of the time in which the CPUs that the slow side's server may use were busy, by whomever.
-fn busy_share(gap: &Gap<'_>, side: &Side<'_>) -> Option<f64> {
-    let cpus = allowed_cpus(gap, gap.slow)?;
-    // The list may name CPUs that could be plugged in and are not; those have never counted anything.
-    let busy: Vec<f64> = cpus.iter().filter_map(|cpu| side.cpus_all_the_time(&format!("cpu.{cpu}.busy_ns"))).collect();
-    (!busy.is_empty()).then(|| busy.iter().sum::<f64>() / busy.len() as f64)
 }
