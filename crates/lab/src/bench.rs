@@ -1,6 +1,7 @@
 //! A bench: all targets of a plan connected, slots run on them one at a time.
 
 use crate::contact::Factory;
+use crate::ports::Ports;
 use crate::pulse::{Answer, Patience, Pulse, ask_again};
 use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors, kinds};
@@ -32,10 +33,10 @@ pub(crate) struct Bench {
     treatment: Option<u32>,
     /// Which start of the targets is under way, where any is started anew.
     start: Option<u32>,
-    /// How often each target was given new connections.
-    renewed: Vec<u64>,
-    /// Local ports for connections to each target, where the system tells.
-    local_ports: Vec<Option<u32>>,
+    /// Local ports for connections to each target.
+    ports: Vec<Ports>,
+    /// Connections were kept that were to be made anew, for want of ports.
+    wants_ports: bool,
     load: LoadPlan,
     /// Workers of each target that poll while they wait.
     polling_workers: u32,
@@ -129,13 +130,14 @@ impl Bench {
         let sessions = open_all(&factories, plan, &stop)?;
         Ok(Self {
             sessions,
-            local_ports: factories
+            ports: factories
                 .iter()
                 .map(|factory| duel_load::local_ports_of(factory.address_pairs()).filter(|_| has_ports(plan)))
+                .map(Ports::new)
                 .collect(),
+            wants_ports: false,
             factories,
             taken_up: Vec::new(),
-            renewed: vec![0; plan.targets.len()],
             schema: plan.schema(),
             keeps_lanes: keeps_lanes(plan),
             ops_differ: ops_differ(plan),
@@ -217,7 +219,8 @@ impl Bench {
 
     /// Opens those sessions again.
     pub(crate) fn dial_anew(&mut self) -> Result<(), LabError> {
-        self.renewed.iter_mut().for_each(|renewed| *renewed += 1);
+        let now_ns = monotonic_ns();
+        self.ports.iter_mut().for_each(|ports| ports.take(u64::from(self.load.connections), now_ns));
         let open =
             |factory: &Factory| factory.session(self.load.connections, self.load.threads, Arc::clone(&self.stop));
         self.sessions = self.factories.iter().map(open).collect::<Result<_, _>>()?;
@@ -276,7 +279,7 @@ impl Bench {
     pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
         let affordable = self.renewals_of(target) > 0;
         if self.keeps_lanes && affordable {
-            self.renewed[target] += 1;
+            self.ports[target].take(u64::from(self.load.connections), monotonic_ns());
             let session =
                 self.factories[target].session(self.load.connections, self.load.threads, Arc::clone(&self.stop))?;
             self.sessions[target] = session;
@@ -284,15 +287,25 @@ impl Bench {
         Ok(self.keeps_lanes && affordable)
     }
 
-    /// How often all targets can still be given new connections.
+    /// Whether there are ports for new connections of all targets. That there were not is remembered.
+    pub(crate) fn has_ports_to_renew(&mut self) -> bool {
+        let has_ports = self.renewals_left() > 0;
+        self.wants_ports |= !has_ports;
+        has_ports
+    }
+
+    /// Whether connections were kept that were to be made anew, for want of ports.
+    pub(crate) fn wanted_ports(&self) -> bool {
+        self.wants_ports
+    }
+
+    /// How often all targets can be given new connections now.
     pub(crate) fn renewals_left(&self) -> u64 {
         (0..self.targets()).map(|target| self.renewals_of(target)).min().unwrap_or(0)
     }
 
     fn renewals_of(&self, target: usize) -> u64 {
-        // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
-        let ports = self.local_ports[target].map_or(u64::MAX, |ports| u64::from(ports) / 2);
-        (ports / u64::from(self.load.connections.max(1))).saturating_sub(self.renewed[target])
+        self.ports[target].left(monotonic_ns()) / u64::from(self.load.connections.max(1))
     }
 
     /// Whether what carries ops outlives them.

@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
+use crate::ports::sets_of_a_block;
 use crate::turns::Turns;
 use crate::watch::Watcher;
 use duel_model::{Nanos, Plan, Slot, SlotRole};
@@ -47,10 +48,11 @@ impl BlockSchedule {
 }
 
 /// Rounds of turns after which connections are renewed within a block. The target that is first behind new connections may do a little
-/// less or more there. Each round has the reverse order of the one before, so behind an odd number of rounds it is another one.
+/// less or more there. Each round has the reverse order of the one before, so behind an odd number of rounds that is the last one of the order
+/// before: of two targets, the other one. Of more, the first and the last one of the block's order take turns.
 const ROUNDS_PER_SET: u32 = 3;
-/// Renewing them takes no more than one part in so many of the time of these rounds. TLS takes more, and the first turn behind handshakes was
-/// seen to do a third less: of the five turns of a slot one may be such a turn.
+/// They are renewed only where that takes at most one part in so many of the time of these rounds. Handshakes of TLS seldom do; the first
+/// turn behind them was seen to do a third less, and of the five turns of a slot one may be such a turn.
 const TIME_PER_RENEWAL: Nanos = 20;
 
 /// For how many of a block's rounds of turns connections are kept, where renewing them takes so long, and there are ports for so many sets
@@ -112,7 +114,7 @@ pub(crate) fn blocks(
             }
             keep(slot, bench)
         };
-        let mut under_way = Block { schedule, block, slots: Vec::new(), keep: &mut kept };
+        let mut under_way = Block { schedule, block, slots: Vec::new(), renewed: Vec::new(), keep: &mut kept };
         if under_way.run(bench, order.clone(), watcher, around)? == Next::End {
             return Ok(());
         }
@@ -138,6 +140,8 @@ struct Block<'a> {
     block: u32,
     /// Those that are not kept yet, in the order in which they began.
     slots: Vec<Slot>,
+    /// Targets that were given new connections since their slot under way began.
+    renewed: Vec<usize>,
     keep: &'a mut dyn FnMut(Slot, &Bench) -> Next,
 }
 
@@ -197,16 +201,18 @@ impl Block<'_> {
         Ok(self.finish(bench, watcher, |_| true))
     }
 
-    /// How many sets of connections there are ports for in each block from here on, if blocks go on until the time is over. Half of the
-    /// ports are left for the probes that may follow: connections that we closed keep theirs for a minute.
+    /// How many sets of connections there are ports for in each block from here on, if blocks go on until the time is over.
     fn sets_left(&self, bench: &Bench) -> u64 {
         let left_ns = self.schedule.end_load_ns.saturating_sub(bench.load_ns());
-        let blocks_left = left_ns / self.schedule.block_ns(bench.targets()).max(1) + 1;
-        bench.renewals_left() / 2 / blocks_left
+        sets_of_a_block(bench.renewals_left(), self.schedule.block_ns(bench.targets()), left_ns)
     }
 
     /// Gives all targets new connections, and lets each of them carry a request before anything is measured with it; whether it goes on.
+    /// Where there are ports for some of the targets alone, all keep theirs: a set of one target that lasts would not be noise to it.
     fn renew(&mut self, bench: &mut Bench, order: &[usize], watcher: &mut dyn Watcher) -> Result<bool, LabError> {
+        if bench.keeps_lanes() && !bench.has_ports_to_renew() {
+            return Ok(true);
+        }
         for &target in order {
             let Some(spec) = settling(bench, target, self.block, self.schedule.grace_ns)? else { continue };
             let spec = match self.schedule.settle_ns {
@@ -220,18 +226,30 @@ impl Block<'_> {
             if self.finish(bench, watcher, |slot| !is_judged(slot)) == Next::End {
                 return Ok(false);
             }
+            self.renewed.push(target);
         }
         Ok(true)
     }
 
     /// Adds a turn to its slot; whether the target was alive at its end.
-    fn add(&mut self, turn: Slot) -> bool {
+    ///
+    /// Of a slot's connections those of its first set are told apart. Others on the same lanes are other ones, and beside them, these would
+    /// differ for what differs from time to time.
+    fn add(&mut self, mut turn: Slot) -> bool {
         let lives = turn.died_ns.is_none();
         let is_its =
             |slot: &&mut Slot| (slot.target, slot.repeat, &slot.role) == (turn.target, turn.repeat, &turn.role);
         match self.slots.iter_mut().find(is_its) {
-            Some(slot) => slot.append(turn),
-            None => self.slots.push(turn),
+            Some(slot) => {
+                if self.renewed.contains(&turn.target) {
+                    turn.audit.workers.iter_mut().for_each(|worker| worker.connections.clear());
+                }
+                slot.append(turn);
+            }
+            None => {
+                self.renewed.retain(|&target| target != turn.target);
+                self.slots.push(turn);
+            }
         }
         lives
     }
@@ -277,7 +295,7 @@ pub(crate) fn settling(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::MILLISECOND_NS;
+    use duel_model::{ConnectionTimes, GeneratorAudit, MILLISECOND_NS, WorkerAudit};
 
     #[test]
     fn connections_are_renewed_within_a_block_where_that_costs_little_and_ports_last() {
@@ -289,13 +307,36 @@ mod tests {
         assert_eq!((kept_for(6_400, 700), kept_for(14_000, 700), kept_for(3_800, 3), kept_for(0, 0)), (10, 10, 10, 10));
     }
 
-    /// Rounds of several starts are planned by it.
     #[test]
-    fn a_block_is_as_long_as_its_slots_with_their_run_ups_and_what_new_streams_carry_before() {
-        let ms = MILLISECOND_NS;
-        let short = BlockSchedule {
+    fn of_a_slot_with_several_sets_of_connections_those_of_the_first_are_told_apart() {
+        let schedule = schedule();
+        let mut keep = |_: Slot, _: &Bench| Next::Look;
+        let mut block =
+            Block { schedule: &schedule, block: 0, slots: Vec::new(), renewed: Vec::new(), keep: &mut keep };
+        let turn = |target: usize, repeat: u32, sum_ns: Nanos| {
+            let connection = ConnectionTimes { ops: [1, 1], sum_ns: [sum_ns; 2], ..ConnectionTimes::default() };
+            let worker = WorkerAudit { connections: vec![connection], ..WorkerAudit::default() };
+            let audit = GeneratorAudit { workers: vec![worker], ..GeneratorAudit::default() };
+            Slot { audit, repeat, ..Slot::empty(target, SlotRole::Measured) }
+        };
+        // The second slot begins over connections of the first one.
+        for (repeat, sum_ns, renews) in
+            [(0, 1, true), (0, 10, false), (0, 100, true), (0, 1_000, false), (1, 2, false), (1, 20, true)]
+        {
+            if renews {
+                block.renewed.push(0);
+            }
+            assert!(block.add(turn(0, repeat, sum_ns)) && block.add(turn(1, repeat, sum_ns)));
+        }
+        let told = |slot: &Slot| slot.audit.workers[0].connections[0].sum_ns[0];
+        let seen: Vec<_> = block.slots.iter().map(|slot| (slot.target, slot.repeat, told(slot))).collect();
+        assert_eq!(seen, [(0, 0, 11), (1, 0, 1_111), (0, 1, 2), (1, 1, 22)]);
+    }
+
+    fn schedule() -> BlockSchedule {
+        BlockSchedule {
             role: SlotRole::Measured,
-            slot_ns: 150 * ms,
+            slot_ns: 150 * MILLISECOND_NS,
             run_up_ns: 0,
             settle_ns: 0,
             beside_ns: 0,
@@ -308,7 +349,14 @@ mod tests {
             renews: true,
             held: Vec::new(),
             by_whole: Vec::new(),
-        };
+        }
+    }
+
+    /// Rounds of several starts are planned by it.
+    #[test]
+    fn a_block_is_as_long_as_its_slots_with_their_run_ups_and_what_new_streams_carry_before() {
+        let ms = MILLISECOND_NS;
+        let short = schedule();
         assert_eq!(short.block_ns(2), 600 * ms);
         let streams = BlockSchedule {
             slot_ns: 800 * ms,

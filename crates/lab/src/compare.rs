@@ -129,6 +129,9 @@ pub(crate) fn run(
         None => blocks(bench, plan, &schedule, watcher, &mut Unread, &mut keep),
     };
     hosts.mark();
+    if renews && bench.wanted_ports() {
+        run.doubts.push(kept_for_ports(plan));
+    }
     result
 }
 
@@ -158,6 +161,17 @@ fn kept_lanes(plan: &Plan) -> Doubt {
     let text = format!(
         "all blocks have the same {0}, since new ones would have left no time for a verdict: the some percent that depend on a single {1} \
          are in no interval; a longer -d makes new ones",
+        lane.many, lane.one
+    );
+    Doubt { id: DoubtId::ShortSlots, target: None, text }
+}
+
+/// What it means that some blocks keep the connections of those before.
+fn kept_for_ports(plan: &Plan) -> Doubt {
+    let lane = plan.schema().lane;
+    let text = format!(
+        "some blocks have the {0} of the blocks before, since there were no local ports for new ones: of the some percent that depend on a \
+         single {1}, less is in the interval than should be; fewer {0} (-c) need fewer ports",
         lane.many, lane.one
     );
     Doubt { id: DoubtId::ShortSlots, target: None, text }

@@ -11,6 +11,7 @@ use crate::bench::{Bench, SlotSpec, has_ports, keeps_lanes};
 use crate::compare::{Warm, slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Factory, contact_treated};
 use crate::hosts::Hosts;
+use crate::ports::Ports;
 use crate::pulse::Pulses;
 use crate::route::Route;
 use crate::turns::{Turns, mirrored};
@@ -19,8 +20,7 @@ use crate::watch::Watcher;
 use crate::{LabError, descriptors};
 use duel_load::Contact;
 use duel_load::monotonic_ns;
-use duel_model::{Factor, Nanos, Plan, Run, SECOND_NS, SlotRole, sanitize_line};
-use std::collections::VecDeque;
+use duel_model::{Factor, Nanos, Plan, Run, SlotRole, sanitize_line};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -30,8 +30,6 @@ const SLOTS_WANTED: u64 = 12;
 /// Slots that an experiment is divided into, as long as that leaves the blocks that are wanted: beyond, they become longer
 /// instead of more, since they have to fit into memory and to be judged in a few seconds.
 const MOST_SLOTS: u64 = 2000;
-/// How long a connection that we have closed keeps its local port (Linux, TCP_TIMEWAIT_LEN).
-const PORT_RESTS_NS: Nanos = 60 * SECOND_NS;
 
 /// One level of each factor, ready to be run.
 #[derive(Debug)]
@@ -159,7 +157,7 @@ fn warm_up_all(
     let count = treatments.len();
     for (number, treatment) in treatments.iter_mut().enumerate() {
         watcher.label(&format!("warming up {} of {count}: {}", number + 1, treatment.name));
-        ports.take(treatment, bench);
+        wait_for_ports(ports, treatment, bench);
         bench.take_up(number as u32, &treatment.plan, &treatment.factories)?;
         let doubts = run.doubts.len();
         let Warm { op_ns: typical, .. } =
@@ -195,7 +193,7 @@ fn blocks(
         for number in shuffled(treatments.len(), &mut turns) {
             let treatment = &treatments[number];
             watcher.label(&format!("block {}: {}", block + 1, treatment.name));
-            ports.take(treatment, bench);
+            wait_for_ports(ports, treatment, bench);
             bench.take_up(number as u32, &treatment.plan, &treatment.factories)?;
             let order = shuffled(plan.targets.len(), &mut turns);
             for spec in treatment.slots(block, &order, bench) {
@@ -233,37 +231,13 @@ impl Treatment {
     }
 }
 
-/// The local ports that connections of ended treatments still keep: each treatment of each block opens new ones.
-#[derive(Debug)]
-struct Ports {
-    /// How many connections to one target may be open or resting: half of the ports are left for everything else.
-    affordable: u64,
-    /// When connections to each target were opened, and how many.
-    opened: VecDeque<(Nanos, u64)>,
-}
-
-impl Ports {
-    fn new(local_ports: Option<u32>) -> Self {
-        Self { affordable: local_ports.map_or(u64::MAX, |ports| u64::from(ports) / 2), opened: VecDeque::new() }
+/// Waits until there are ports for a treatment's connections, and counts them: each treatment of each block opens new ones.
+fn wait_for_ports(ports: &mut Ports, treatment: &Treatment, bench: &Bench) {
+    let wanted = treatment.kept_connections();
+    while !ports.has_room(wanted, monotonic_ns()) && !bench.is_stopped() {
+        std::thread::sleep(Duration::from_millis(50));
     }
-
-    /// Waits until there are ports for a treatment's connections, and counts them. A treatment that needs more than there
-    /// are by itself is not waited for: what it meets will be seen.
-    fn take(&mut self, treatment: &Treatment, bench: &Bench) {
-        let wanted = treatment.kept_connections();
-        while !self.has_room(wanted, monotonic_ns()) && !bench.is_stopped() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        self.opened.push_back((monotonic_ns(), wanted));
-    }
-
-    fn has_room(&mut self, wanted: u64, now_ns: Nanos) -> bool {
-        while self.opened.front().is_some_and(|(at_ns, _)| at_ns + PORT_RESTS_NS < now_ns) {
-            self.opened.pop_front();
-        }
-        let taken: u64 = self.opened.iter().map(|(_, count)| count).sum();
-        wanted > self.affordable || taken + wanted <= self.affordable
-    }
+    ports.take(wanted, monotonic_ns());
 }
 
 fn shuffled(count: usize, turns: &mut Turns) -> Vec<usize> {
@@ -280,22 +254,5 @@ fn at(name: &str, error: LabError) -> LabError {
         }
         LabError::Plan(text) => LabError::Plan(format!("at {name}: {text}")),
         other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_of_closed_connections_are_free_after_a_minute() {
-        let mut ports = Ports::new(Some(100));
-        assert!(ports.has_room(50, 0));
-        ports.opened.push_back((0, 30));
-        assert!(ports.has_room(20, SECOND_NS) && !ports.has_room(21, SECOND_NS));
-        assert!(ports.has_room(50, 61 * SECOND_NS), "a minute later");
-        ports.opened.push_back((0, 30));
-        assert!(ports.has_room(51, SECOND_NS), "what can never fit is not waited for");
-        assert!(Ports::new(None).has_room(1 << 40, 0));
     }
 }

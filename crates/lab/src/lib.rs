@@ -20,6 +20,7 @@ mod hosts;
 mod identity;
 pub mod kinds;
 mod lens;
+mod ports;
 mod pulse;
 mod restart;
 mod rounds;

@@ -161,11 +161,20 @@ fn how_it_failed(schema: &Schema, slot: &Slot) -> String {
     }
 }
 
+/// Slots of a target in a row without a success.
+#[derive(Clone, Default)]
+struct Silence {
+    slots: u32,
+    waited_ns: Nanos,
+    /// The block of the last one that was not measured.
+    block: Option<u32>,
+}
+
 /// For how long targets have given no sign of life, slot after slot.
 pub(crate) struct Pulses {
     schema: &'static Schema,
-    /// Of each target: slots in a row without a success, and how long they waited.
-    without: Vec<(u32, Nanos)>,
+    /// Of each target.
+    without: Vec<Silence>,
     /// A target that only keeps us waiting is gone after this time.
     patience_ns: Nanos,
 }
@@ -185,7 +194,7 @@ impl Pulses {
 
     pub(crate) fn of(plan: &Plan) -> Self {
         let patience_ns = GONE_AFTER_NS.min(plan.load.op_timeout_ns);
-        Self { schema: plan.schema(), without: vec![(0, 0); plan.targets.len()], patience_ns }
+        Self { schema: plan.schema(), without: vec![Silence::default(); plan.targets.len()], patience_ns }
     }
 
     /// How the target of this slot died, in words, if it is gone now.
@@ -193,18 +202,22 @@ impl Pulses {
     /// One slot without an answer may be chance where few ops are due; two in a row are a target that is gone, if it
     /// refused. One that does not answer may only be slow, as long as an op has not been waited for long enough.
     pub(crate) fn feel(&mut self, slot: &Slot) -> Option<String> {
-        let (slots, waited_ns) = &mut self.without[slot.target];
+        let silence = &mut self.without[slot.target];
         let Some(how) = death(self.schema, slot) else {
             if slot.role == SlotRole::Measured {
-                (*slots, *waited_ns) = (0, 0);
+                *silence = Silence::default();
             }
             return None;
         };
-        *slots += 1;
-        *waited_ns += slot.audit.workers.iter().map(|worker| worker.wall_ns).max().unwrap_or(slot.elapsed_ns);
+        // A block may have several sets of connections. Between the slots that begin them are turns, which may be answered.
+        if slot.role != SlotRole::Measured && silence.block.replace(slot.block) == Some(slot.block) {
+            return None;
+        }
+        silence.slots += 1;
+        silence.waited_ns += slot.audit.workers.iter().map(|worker| worker.wall_ns).max().unwrap_or(slot.elapsed_ns);
         let waited = self.schema.failed(&slot.tally.failed, Meaning::is_waiting);
         let only_waited = waited == slot.tally.failed_total();
-        (*slots > 1 && (!only_waited || *waited_ns >= self.patience_ns)).then_some(how)
+        (silence.slots > 1 && (!only_waited || silence.waited_ns >= self.patience_ns)).then_some(how)
     }
 }
 
@@ -327,11 +340,16 @@ mod tests {
             }
         };
         let after = |slots: &[Slot]| {
-            let mut pulses = Pulses { schema: &SCHEMA, without: vec![(0, 0)], patience_ns: GONE_AFTER_NS };
+            let mut pulses = Pulses { schema: &SCHEMA, without: vec![Silence::default()], patience_ns: GONE_AFTER_NS };
             slots.iter().map(|slot| pulses.feel(slot).is_some()).collect::<Vec<_>>()
         };
         let refused = slot(&[(failure::REFUSED.id(), 3)], 0, 0);
-        assert_eq!(after(&[refused.clone(), refused]), [false, true]);
+        assert_eq!(after(&[refused.clone(), refused.clone()]), [false, true]);
+        // Sets of new connections that get no answer, in one block and in two.
+        let anew = |block: u32| Slot { role: SlotRole::Warmup, block, ..refused.clone() };
+        assert_eq!(after(&[anew(0), anew(0), anew(0), slot(&[], 0, 9), anew(1), anew(1)]), [false; 6]);
+        assert_eq!(after(&[anew(0), anew(1)]), [false, true]);
+        assert_eq!(after(&[anew(0), refused.clone()]), [false, true]);
         let silent = slot(&[], 4, 0);
         assert_eq!(
             after(&[silent.clone(), silent.clone(), silent.clone(), silent.clone()]),

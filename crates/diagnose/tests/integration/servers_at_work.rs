@@ -434,6 +434,15 @@ fn what_looks_like_sync_logging() {
     // A quick disk is not worth a slow answer.
     let slow = Server { delay: wait, ..logging(20e3, 1.0, 4096.0) };
     assert_never(&set_up(slow, quiet(), 2e3, true, 1), "http.sync-logging");
+    // Somebody else writes to the disk of both, which is busy with that most of the time, and one is slow for another reason: of so many
+    // writes three times as many fall on each of its requests. Both servers log at leisure.
+    let beside = |delay_ns: f64, writes: f64, boot_id: &'static str| {
+        let facts = Some(vec![("os.boot_id", boot_id)]);
+        Server { delay: delay_ns, facts, ..logging(0.8 * delay_ns, writes, 26.0) }
+    };
+    assert_never(&set_up(beside(9e6, 3.0, "5e3b"), beside(3e6, 1.0, "5e3b"), 2e3, true, 1), "http.sync-logging");
+    // Of another machine that cannot be told from what the other one's disk does.
+    assert_likely(&set_up(beside(9e6, 3.0, "5e3b"), beside(3e6, 1.0, "77aa"), 2e3, true, 1), "http.sync-logging");
     // A request that is there to write.
     let mut world = set_up(logging(wait, 1.0, 4096.0), quiet(), 2e3, true, 1);
     world.http().method = "POST".to_owned();

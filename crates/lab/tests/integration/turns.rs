@@ -45,7 +45,8 @@ fn connections_are_renewed_within_a_block() {
             let of_block = run.slots.iter().filter(|slot| slot.block == block && slot.target == target);
             of_block.filter(|slot| slot.role == SlotRole::Warmup).count()
         };
-        (1..=last).map(|block| (sets(block, 0), sets(block, 1))).collect()
+        // The last one may have been broken off.
+        (1..last).map(|block| (sets(block, 0), sets(block, 1))).collect()
     };
     // A busy machine makes renewing too dear: such blocks keep one set.
     let (sets, rounds) = (0..8)

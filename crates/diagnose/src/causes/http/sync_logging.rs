@@ -4,13 +4,17 @@
 //! that these take is worth the gap; on the fast side they are not. A log that is written without waiting leaves the
 //! disk's time out of the request: its writes are few, large and late. Writes that a request asks for (POST, PUT) are
 //! the service itself, and nobody is accused for them.
+//!
+//! What looks alike: somebody else who writes to the same disk. A slower server has more of that in the time of each request. Where both
+//! sides are on one machine, the disk is as busy with it while the other one is under load; of a machine by itself it is
+//! known without load.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::evidence::by_hand;
-use crate::evidence::machines::pid;
+use crate::evidence::machines::{is_same_fact, pid};
 use crate::evidence::through_files::may_be_answers;
 use crate::evidence::worth::{acquit, demands, reference, share_of_log, waiting_ns};
-use crate::gap::{Flip, Gap};
+use crate::gap::{Demands, Flip, Gap};
 use crate::probes::Mode;
 use duel_model::{Confidence, HostDemand, format_bytes, format_duration_ns, sanitize_line};
 
@@ -32,17 +36,17 @@ pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let http = needs_http(gap)?;
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
-    let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
+    let open = |text: String| Standing::Undecided(gap.on_host(text, None));
     if !matches!(&*http.method, "GET" | "HEAD" | "OPTIONS") {
-        return open(format!("a {} may be there to write", sanitize_line(&http.method)));
+        return Err(open(format!("a {} may be there to write", sanitize_line(&http.method))));
     }
     if http.requests.may_write() {
-        return open("the requests may be there to write".to_owned());
+        return Err(open("the requests may be there to write".to_owned()));
     }
     let reference = reference(gap)?;
     let demands = demands(gap)?;
     let Some(on_slow) = Writing::of(demands.slow) else {
-        return open(format!("what the disks of {slow} do is not known"));
+        return Err(open(format!("what the disks of {slow} do is not known")));
     };
     let told_slow = on_slow.told(&slow);
     let writes = format!("{} /proc/diskstats", by_hand::calls(gap, gap.slow));
@@ -51,13 +55,13 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     // Somebody else's writing goes on without the server's.
     if on_slow.by_server_bytes.is_some_and(|bytes| bytes < 1.0) {
-        return open(format!("{told_slow}, but its server writes nothing: somebody else does"));
+        return Err(open(format!("{told_slow}, but its server writes nothing: somebody else does")));
     }
     if let Some(text) = may_be_answers(gap, &demands) {
-        return open(format!("{told_slow}; {text}"));
+        return Err(open(format!("{told_slow}; {text}")));
     }
     let Some(on_fast) = demands.fast.and_then(Writing::of) else {
-        return open(format!("{told_slow}; what the disks of {fast} do is not known"));
+        return Err(open(format!("{told_slow}; what the disks of {fast} do is not known")));
     };
     let facts = format!("{told_slow}; {}", on_fast.told(&fast));
     let waited_ns = on_slow.waited_ns - on_fast.waited_ns;
@@ -71,20 +75,22 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             reference.connections().and_then(|connections| share_of_log(reference, queued(connections)))
         }
     };
-    let share = match gap.mode {
-        Mode::Alone => worth(waited_ns),
+    let share_of = |waited_ns: f64| match gap.mode {
+        Mode::Alone => Ok(worth(waited_ns)),
         Mode::Loaded => {
             // Where the CPU is what limits the rate, it is by what a request takes of it, and writes are hidden.
             let cpu_ns = |demand: &HostDemand| demand.per_op("process.cpu_ns").filter(|ns| *ns > 0.0);
             let by_cpu = cpu_ns(demands.slow).zip(demands.fast.and_then(cpu_ns));
             let left = by_cpu.map(|(slow, fast)| 1.0 - (slow / fast).ln().max(0.0) / reference.log.mid);
             match (worth(waited_ns), left) {
-                (Some(waiting), Some(left)) if left >= Flip::NOTEWORTHY => Some(waiting.min(left)),
-                _ => return open(format!("{facts}, but under load its CPU may be what limits {slow}")),
+                (Some(waiting), Some(left)) if left >= Flip::NOTEWORTHY => Ok(Some(waiting.min(left))),
+                _ => Err(format!("{facts}, but under load its CPU may be what limits {slow}")),
             }
         }
     };
-    let Some(share) = share else { return open(format!("{facts}, and what that is worth is not known")) };
+    let Some(share) = share_of(waited_ns).map_err(open)? else {
+        return Err(open(format!("{facts}, and what that is worth is not known")));
+    };
     if share < Flip::NOTEWORTHY {
         // Who has waited for a disk has to get a CPU again.
         let most = waiting_ns(gap, demands.slow).and_then(|for_cpu_ns| worth(waited_ns.max(0.0) + for_cpu_ns));
@@ -92,6 +98,22 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         let most = most.ok_or_else(|| format!("how long {slow}'s threads waited for a CPU then is not known"));
         return Err(acquit(&most, gap.on_host(format!("{facts}: not worth the gap"), Some(writes))));
     }
+    // More than half by others leaves as much to chance as to the requests.
+    let by_others_ns = by_others_ns(gap, &demands, &on_slow);
+    let own_ns = by_others_ns.map(|ns| on_slow.waited_ns - on_fast.waited_ns.max(ns));
+    let own_share = match own_ns.filter(|ns| *ns >= 0.5 * on_slow.waited_ns) {
+        Some(ns) => share_of(ns).map_err(open)?,
+        None => None,
+    };
+    let Some(share) = own_share.filter(|share| *share >= Flip::NOTEWORTHY) else {
+        let busy = by_others_ns.map_or_else(
+            || "is not known".to_owned(),
+            |ns| format!("is {} in the time of a request to {slow}", format_duration_ns(ns)),
+        );
+        return Err(open(format!(
+            "{facts}; what the disk takes while {fast} is under load {busy}: others may write to it"
+        )));
+    };
     let mount = synchronous_mount(gap);
     let told = Told {
         summary: format!(
@@ -114,6 +136,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 /// What the disk that takes the longest for it writes for each op. Disks may stand on each other (a logical volume on a
 /// real one), so sums would count a write twice.
 struct Writing {
+    /// Its counters begin so: `disk.sda`.
+    disk: String,
     /// Bytes that the server's processes caused to be written; `None` where that is not told.
     by_server_bytes: Option<f64>,
     /// Writes and flushes.
@@ -130,6 +154,7 @@ impl Writing {
             let per_op = |what: &str| demand.per_op(&format!("{disk}.{what}"));
             // Flushes are told by kernels since 5.5; without them the writes are what is known.
             Some(Self {
+                disk: disk.to_owned(),
                 by_server_bytes,
                 writes: per_op("writes")? + per_op("flushes").unwrap_or(0.0),
                 waited_ns: per_op("write_ns")? + per_op("flush_ns").unwrap_or(0.0),
@@ -149,6 +174,17 @@ impl Writing {
             format_duration_ns(self.waited_ns)
         )
     }
+}
+
+/// Time for writing that the slow side's disk would take in the time of one of its requests without them: as it does while the fast side
+/// of the same machine is under load. Of two machines it is 0, for what they count is without that; `None` where it is not known.
+fn by_others_ns(gap: &Gap<'_>, demands: &Demands<'_>, on_slow: &Writing) -> Option<f64> {
+    if !is_same_fact(gap, "os.boot_id") {
+        return Some(0.0);
+    }
+    let of_time = |what: &str| demands.fast?.share_of_time(&format!("{}.{what}", on_slow.disk));
+    let share = of_time("write_ns")? + of_time("flush_ns").unwrap_or(0.0);
+    Some(share * demands.slow.elapsed_ns as f64 / demands.slow.ops.max(1) as f64)
 }
 
 /// A file system of the slow side's machine that is mounted with `sync`.
