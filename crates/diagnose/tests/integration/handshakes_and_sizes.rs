@@ -79,6 +79,17 @@ fn a_cipher_on_a_slow_cpu_is_not_ruled_out_by_what_it_costs_the_fast_side() {
     }
 }
 
+/// It costs what it costs, also beside a cause that is far larger.
+#[test]
+fn a_slow_cipher_beside_a_larger_cause_is_not_ruled_out() {
+    let slow = Server { cipher: CHACHA20, chacha: 0.7, delay: 5e6, ..good() };
+    let world = World { body: 1e6, ..world(&[Server { chacha: 0.7, ..good() }, slow]) };
+    world.both_ways_under(8, |explanation, _| {
+        assert!(named(explanation).iter().all(|(cause, _)| *cause != "tls.slow-cipher"), "{explanation:#?}");
+        assert!(!explanation.ruled_out.contains(&"tls.slow-cipher".to_owned()), "{explanation:#?}");
+    });
+}
+
 /// A suite of TLS 1.2 names who signs: a server with two certificates shows the other one with it.
 #[test]
 fn a_suite_is_not_accused_of_the_key_that_comes_with_it() {

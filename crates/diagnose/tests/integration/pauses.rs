@@ -80,6 +80,21 @@ fn of_several_causes_pauses_are_their_share() {
     });
 }
 
+/// A server that works on one request at a time, and waits within every twelfth one.
+#[test]
+fn a_stall_in_every_few_requests_may_be_one_of_them() {
+    let slow = |server| Server { delay: 60e6, ..server };
+    let world = a_world(&slow(pausing(0.5)), &slow(good()));
+    assert_left_open(&world);
+    world.both_ways(|explanation, _| {
+        let told = explanation.findings.iter().flat_map(|finding| &finding.evidence);
+        assert!(
+            told.into_iter().any(|line| line.text.contains("one of which may hold up all others")),
+            "{explanation:#?}"
+        );
+    });
+}
+
 #[test]
 fn stalls_that_both_sides_have_are_nobodys() {
     let slow = Server { delay: 300e3, ..pausing(0.2) };

@@ -6,7 +6,7 @@
 //! no larger unit), and whatever makes larger blocks cheaper on both sides, where no more is moved.
 
 use super::KINDS;
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, of_both, shown_flip};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, moved_little, of_both, shown_flip};
 use crate::evidence::device::{of_view, setting};
 use crate::gap::Gap;
 use crate::probes::LARGER_BLOCK;
@@ -64,7 +64,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let flip = shown_flip(gap, LARGER_BLOCK)?;
     if !flip.moved() {
-        return Err(did_not_move(gap, &flip));
+        return Err(moved_little(gap, &flip));
     }
     let [slow_then, fast_then] = of_view(gap, &flip.view)?;
     if slow_then.bytes > GONE * fast_then.bytes {

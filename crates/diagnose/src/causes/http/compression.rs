@@ -5,7 +5,7 @@
 //! is said unless the settings differ (another encoding, or a smaller output, as a higher level has it) and the whole
 //! gap goes away, as it would not on a slower CPU, which is slow without compression as well; and it is likely at most.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, moved_little, needs_http, of_both, shown_flip};
 use crate::gap::Gap;
 use crate::probes::{IDENTITY, Mode};
 use duel_model::{Confidence, format_bytes, sanitize_line, web};
@@ -43,7 +43,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let flip = shown_flip(gap, IDENTITY)?;
     if !flip.moved() {
-        return Err(did_not_move(gap, &flip));
+        return Err(moved_little(gap, &flip));
     }
     if both && (!flip.confirms() || gap.mode == Mode::Loaded) {
         let text = format!("{}: a slower CPU could show like that as well", gap.tell_flip(&flip));

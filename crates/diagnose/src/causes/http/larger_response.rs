@@ -6,7 +6,7 @@
 //! that differ nothing takes them away, and what the bytes are worth is counted: their number times what a byte costs the
 //! slow side, by the size sweep.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, moved_little, needs_http, of_both, shown};
 use crate::evidence::worth::{reference, share_of_log, too_little};
 use crate::gap::{Flip, FlipLook, Gap, Look, View, percent, phase_share};
 use crate::probes::{IDENTITY, Mode, RANGE_1, RANGE_SAME};
@@ -60,7 +60,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         look => shown(gap, look)?,
     };
     if !flip.moved() {
-        return Err(did_not_move(gap, &flip));
+        return Err(moved_little(gap, &flip));
     }
     let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
     let told = Told {

@@ -9,7 +9,8 @@
 //!
 //! * a lost packet: one connection waits for it, and others are answered meanwhile. Where all connections lose one at a time, segments are
 //!   sent again, as many as there are stalls at least;
-//! * some slow requests: each ends by itself;
+//! * some slow requests: each ends by itself. Where a server that works on one request at a time waits within every twelfth one, all of it stands
+//!   still, too, every twelve requests. A collector, or whoever stops processes, does not come so often;
 //! * a limit that lets through so many requests in each stretch of time, and has all others wait for the next one: it takes the
 //!   less, the fewer are sent. Over one connection a program that pauses has as much of its time go by in slow requests, also where it serves
 //!   more of them than such a limit lets through (requests for one byte);
@@ -48,6 +49,10 @@ const LONGEST_UNSEEN_NS: f64 = 200.0 * MILLISECOND_NS as f64;
 /// Stalls that are missed in 5 % of runs, where none is seen (the rule of three; Hanley and Lippman-Hand 1983).
 const RULE_OF_THREE: f64 = 3.0;
 
+/// Requests from which on a stall is no matter of one of them. A collector that runs for fewer has room for the garbage of no more: Go's
+/// smallest heap, 4 MiB, over 40 kB a request.
+const FEWEST_REQUESTS_BETWEEN: f64 = 100.0;
+
 /// A server that serves so many times its rate under load is above a limit on requests.
 const BEYOND_A_LIMIT: f64 = 1.5;
 /// Responses of a probe are as large as those of the comparison: heads differ a little.
@@ -81,6 +86,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     if share > MOST_OF_THE_GAP {
         let text = format!("{}: more than the whole gap, so that not all of it can have mattered", seen.told(gap));
+        return Err(Standing::Undecided(line(text)));
+    }
+    let requests = seen.requests_between(view);
+    if requests.is_none_or(|requests| requests < FEWEST_REQUESTS_BETWEEN) {
+        let every = requests.map_or_else(|| "an unknown number of".to_owned(), |requests| format!("{requests:.0}"));
+        let text = format!("{}; that is once in {every} requests, one of which may hold up all others", seen.told(gap));
         return Err(Standing::Undecided(line(text)));
     }
     let alone = not_a_limit(gap, &seen)?;
@@ -192,6 +203,11 @@ impl Seen {
     /// Mean time under load from one to the next.
     fn every_ns(&self) -> f64 {
         self.slow.watched_ns as f64 / self.slow.count.max(1) as f64
+    }
+
+    /// Requests of the slow side from one to the next.
+    fn requests_between(&self, view: &View<'_>) -> Option<f64> {
+        Some(view.slow.rate_per_s? * self.every_ns() / 1e9)
     }
 
     fn told(&self, gap: &Gap<'_>) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Which one it is is known of both senders: ours, and the server's. With the same one on all paths the gap goes away.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, of_both, shown_flip};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, moved_little, of_both, shown_flip};
 use crate::evidence::paths::{KINDS, Sends, sends};
 use crate::gap::Gap;
 use crate::probes;
@@ -49,7 +49,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let flip = flip?;
     if !flip.moved() {
-        return Err(did_not_move(gap, &flip));
+        return Err(moved_little(gap, &flip));
     }
     let told = Told {
         summary: format!(

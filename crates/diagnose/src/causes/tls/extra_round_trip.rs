@@ -8,7 +8,7 @@
 //! A dear key or group lengthens the handshake too, but not by whole round trips of a path, and stays as it is under the
 //! flip. A further round trip shows over one connection by its nature.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, needs_tls, of_both};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, moved_little, needs_http, needs_tls, of_both};
 use crate::evidence::handshakes::{FIRST_FLIGHT_BYTES, needs_handshakes, tls_difference};
 use crate::evidence::worth::{acquit, needs_gap_alone, reference, share_of_log, waiting_ns};
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, View};
@@ -95,7 +95,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     Ok(match gap.flip(TLS_12) {
         FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
         FlipLook::Missing(why) => by_count(Some(why)),
-        FlipLook::Shown(flip) if !flip.moved() => did_not_move(gap, &flip),
+        FlipLook::Shown(flip) if !flip.moved() => moved_little(gap, &flip),
         FlipLook::Shown(flip) => {
             let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
             let by = format!("With TLS 1.2 on both, {} of the gap is gone.", flip.percent());
@@ -125,7 +125,7 @@ fn short_trips(
     match acquit(&most, line) {
         Standing::Undecided(line) if older => match gap.flip(TLS_12) {
             FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
-            FlipLook::Shown(flip) if flip.is_negligible() => did_not_move(gap, &flip),
+            FlipLook::Shown(flip) if flip.is_negligible() => moved_little(gap, &flip),
             FlipLook::Shown(_) | FlipLook::Missing(_) => Standing::Undecided(line),
         },
         standing => standing,

@@ -6,7 +6,7 @@
 //! round trips and key exchange and leaves out the signature (and the certificates). Kept connections leave out all of
 //! these; they are asked where resumption does not decide, and what either shows has to agree with the other.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, moved_little, needs_tls, of_both};
 use crate::evidence::handshakes::{FIRST_FLIGHT_BYTES, needs_handshakes, tls_difference};
 use crate::gap::{Flip, FlipLook, Gap, View};
 use crate::probes::{KEPT, Mode, RESUMED};
@@ -125,18 +125,19 @@ fn weigh_both(gap: &Gap<'_>, resumed: &Flip<'_>, keys: &str) -> Standing {
         Standing::Undecided(gap.evidence(&kept.view, text))
     };
     match (by_resumed, judge(gap, &kept, keys)) {
-        (Standing::Fits(_), Standing::RuledOut(_)) | (Standing::RuledOut(_), Standing::Fits(_)) => contradict(resumed),
+        (Standing::Fits(_), Standing::RuledOut(_) | Standing::Minor(_))
+        | (Standing::RuledOut(_) | Standing::Minor(_), Standing::Fits(_)) => contradict(resumed),
         (open, Standing::Fits(_)) if is_open(&open) && resumed.gone.compared().high() < kept.gone.compared().mid => {
             contradict(resumed)
         }
-        (open, by_kept @ (Standing::Fits(_) | Standing::RuledOut(_))) if is_open(&open) => by_kept,
+        (open, by_kept @ (Standing::Fits(_) | Standing::RuledOut(_) | Standing::Minor(_))) if is_open(&open) => by_kept,
         (by_resumed, _) => by_resumed,
     }
 }
 
 fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
     if flip.is_negligible() {
-        return did_not_move(gap, flip);
+        return moved_little(gap, flip);
     }
     let Some(reference) = gap.known_reference() else {
         return Standing::Undecided(gap.not_measured("there is no reference".to_owned()));
@@ -170,7 +171,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
         return open(format!("{keys}, but {doubt}"));
     }
     if !flip.moved() {
-        return did_not_move(gap, flip);
+        return moved_little(gap, flip);
     }
     if let Some((one_ns, most_ns)) = beyond_a_signature(gap, flip, reference, tls_ns) {
         return open(format!(

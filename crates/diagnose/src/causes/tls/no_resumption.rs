@@ -5,7 +5,7 @@
 //! key, version or group), full handshakes on both leave a gap though resumption would have spared it: then a flip that
 //! does not move the gap acquits nobody.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both, shown_flip};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, moved_little, needs_http, needs_tls, of_both, shown_flip};
 use crate::evidence::handshakes::needs_handshakes;
 use crate::gap::{Flip, Gap};
 use crate::probes::UNRESUMED;
@@ -48,7 +48,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let flip = shown_flip(gap, UNRESUMED)?;
     if !flip.moved() {
         if [web::CERTIFICATE_KEY, web::TLS_VERSION, web::TLS_GROUP].into_iter().all(|name| same(gap, name)) {
-            return Err(did_not_move(gap, &flip));
+            return Err(moved_little(gap, &flip));
         }
         let text = format!("{}, but full handshakes cost the two different amounts", gap.tell_flip(&flip));
         return Err(Standing::Undecided(gap.evidence(&flip.view, text)));

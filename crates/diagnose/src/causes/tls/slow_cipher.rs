@@ -4,7 +4,7 @@
 //! away. Where the slow side has no other suite than its own, that one on both opens the same gap on the fast side: what
 //! is then left between them is not the cipher's. Whatever else differs (path, key, CPU) is left as it was by either.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, moved_little, needs_http, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::{CHACHA20, SUITE};
 use duel_model::{Confidence, sanitize_line, web};
@@ -42,7 +42,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 
     let flip = same_suite(gap, of_slow)?;
     if !flip.moved() {
-        return Err(did_not_move(gap, &flip));
+        return Err(moved_little(gap, &flip));
     }
     // With the CPU's instructions AES is never much the slower one. Where it is, the suite may be right, and what
     // carries it out is not.

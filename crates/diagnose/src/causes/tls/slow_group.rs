@@ -5,7 +5,7 @@
 //! group that clients do not guess costs a round trip on top (HelloRetryRequest, RFC 8446, 4.1.4); forced, it is guessed,
 //! so what that costs counts as the group's too, as it should.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, moved_little, needs_http, needs_tls, of_both};
 use crate::evidence::handshakes::needs_handshakes;
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::GROUP;
@@ -44,7 +44,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 
     let flip = same_group(gap)?;
     if !flip.moved() {
-        return Err(did_not_move(gap, &flip));
+        return Err(moved_little(gap, &flip));
     }
     let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
     let told = Told {
