@@ -520,6 +520,21 @@ fn acknowledgements_are_no_further_hop() {
     }
 }
 
+/// Both sides have their answers from a server behind them, and those of one are larger.
+#[test]
+fn a_larger_answer_that_both_are_handed_is_no_further_hop() {
+    let front = |times: f64, others_ns: f64| {
+        let mut front = listening("/usr/sbin/nginx", 40e3, others_ns, 4.0);
+        front.counts.retain(|(key, _)| !key.ends_with("received_segments") && !key.ends_with("received_bytes"));
+        let answer = 12e3 * times;
+        front.counts.extend([("tcp.received_segments", 4.0 + times), ("ip.received_bytes", 600.0 + answer)]);
+        Server { larger: times, ..front }
+    };
+    for times in [2.0, 17.0] {
+        assert_never(&set_up(front(times, 400e3), front(1.0, 100e3), 12e3, true, 1), "net.extra-hop");
+    }
+}
+
 #[test]
 fn what_looks_like_a_further_hop() {
     let fast = || listening("/usr/sbin/nginx", 40e3, 5e3, 2.0);

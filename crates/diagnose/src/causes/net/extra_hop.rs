@@ -108,14 +108,17 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     // An answer that is handed on is received on the machine; so are acknowledgements, of which many small packets of one's
     // own bring as many segments, but hardly any bytes.
     let answer_bytes = reference.slow.bytes_in_per_op.unwrap_or(f64::INFINITY);
+    // Where both hand on, or duel is on the machine, a larger answer is received there as often, and is more bytes.
+    let larger = answer_bytes / reference.fast.bytes_in_per_op.unwrap_or(answer_bytes).max(1.0);
+    let larger = if larger.is_finite() { larger.max(1.0) } else { 1.0 };
     // What others send each other on a busy machine comes in bursts, and differs from slot to slot. What is handed on does not.
-    let surely_further = |key: &str| {
+    let surely_further = |key: &str, times: f64| {
         let (of_slow, of_fast) = (counted::per_op(demands.slow, key)?, counted::per_op(demands.fast?, key)?);
-        Some(of_slow.beyond(1.0, of_fast, SURE)?.low())
+        Some(of_slow.beyond(times, of_fast, SURE)?.low())
     };
-    let arrives_again = surely_further("tcp.received_segments").is_some_and(|segments| segments >= LEAST_SEGMENTS)
-        && surely_further("ip.received_bytes").is_some_and(|bytes| bytes >= 0.5 * answer_bytes);
-    let seems_to = further_segments >= LEAST_SEGMENTS && on_slow.bytes - on_fast.bytes >= 0.5 * answer_bytes;
+    let arrives_again = surely_further("tcp.received_segments", 1.0).is_some_and(|segments| segments >= LEAST_SEGMENTS)
+        && surely_further("ip.received_bytes", larger).is_some_and(|bytes| bytes >= 0.5 * answer_bytes);
+    let seems_to = further_segments >= LEAST_SEGMENTS && on_slow.bytes - larger * on_fast.bytes >= 0.5 * answer_bytes;
     // Where both hand on, and one connects anew for that, connecting brings segments too, and TLS certificates with it.
     let fronts = Fronts::of(gap, demands).ok();
     let hands_on = arrives_again && !fronts.is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
