@@ -306,18 +306,6 @@ pub(crate) struct Told {
     pub(crate) further: Vec<Evidence>,
 }
 
-/// The same where the sides are known to differ in what the flip makes equal. That costs what it costs, also beside a larger cause: it is
-/// ruled out only if that is less than the margin at most.
-pub(crate) fn moved_little(gap: &Gap<'_>, flip: &Flip<'_>) -> Standing {
-    match did_not_move(gap, flip) {
-        Standing::RuledOut(seen) if flip.moved_log.high() >= gap.case.margin_log() => {
-            let text = format!("{}: that may be up to {} of the gap", seen.text, percent(flip.gone.most()));
-            Standing::Minor(Evidence { text, ..seen })
-        }
-        settled => settled,
-    }
-}
-
 /// The standing of a cause whose flip was made and did not move the gap beyond doubt, in the sentence that says so. Where a longer look
 /// would tell and there is time for it, that is wanted.
 pub(crate) fn did_not_move(gap: &Gap<'_>, flip: &Flip<'_>) -> Standing {
@@ -328,5 +316,17 @@ pub(crate) fn did_not_move(gap: &Gap<'_>, flip: &Flip<'_>) -> Standing {
         Standing::Wants(vec![longer])
     } else {
         Standing::Undecided(gap.evidence(&flip.view, format!("{text}: that leaves open whether it matters")))
+    }
+}
+
+/// The same where the sides are known to differ in what the flip makes equal. That costs what it costs, also beside a larger cause: it is
+/// ruled out only if that is less than the margin at most.
+pub(crate) fn moved_little(gap: &Gap<'_>, flip: &Flip<'_>) -> Standing {
+    match did_not_move(gap, flip) {
+        Standing::RuledOut(seen) if flip.moved_log.high() >= gap.case.margin_log() => {
+            let text = format!("{}: that may be up to {} of the gap", seen.text, percent(flip.gone.most()));
+            Standing::Minor(Evidence { text, ..seen })
+        }
+        settled => settled,
     }
 }
