@@ -5,6 +5,9 @@
 //! Kirkwood, *Fuss, Futexes and Furwocks*, 2002): for a lock, a place in a pool, or work that a thread does for all. Some runtimes sleep
 //! for timers in a futex as well; these have a time-out, which the arguments of the system call tell.
 
+use crate::evidence::machines::{Machines, pid};
+use crate::evidence::scaling::served_at_a_time;
+use crate::gap::{Flip, Gap, View};
 use duel_model::{HostDemand, Sleepers, format_figure};
 
 /// Fewer threads at a time are not worth a word.
@@ -45,6 +48,63 @@ pub(crate) fn for_disks(demand: &HostDemand) -> Option<f64> {
 /// The same of those that sleep until something arrives at a socket.
 pub(crate) fn for_sockets(demand: &HostDemand) -> Option<f64> {
     looked_enough(demand).then(|| more_under_load(demand, |function| is_of(SOCKETS, function)))?
+}
+
+/// Requests that wait for each other within the slow side's server: for a lock, or for a place in a pool.
+pub(crate) struct WaitingWithin {
+    connections: f64,
+    /// Requests that each side serves at a time (Little's law).
+    pub(crate) by_slow: f64,
+    by_fast: f64,
+    /// Threads of each side that sleep until another one of the server wakes them, at a time, more than without load.
+    asleep_on_slow: f64,
+    asleep_on_fast: f64,
+    /// What is not there over one connection, as a share of the gap under `many`.
+    pub(crate) share: f64,
+}
+
+impl WaitingWithin {
+    /// `None` where it does not show. Those who sleep so have to be nearly all requests beyond those that are served at a time, more than
+    /// without load, and more than on the fast side; and most of the gap must not be there over one connection.
+    pub(crate) fn of(gap: &Gap<'_>, machines: &Machines<'_>, many: &View<'_>, alone: &View<'_>) -> Option<Self> {
+        let asleep_on_slow = for_each_other(machines.slow.demand())?;
+        let asleep_on_fast = for_each_other(machines.fast.as_ref()?.demand())?.max(0.0);
+        let [by_slow, by_fast] = served_at_a_time(many, alone)?;
+        let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
+        let waiting = connections - by_slow.max(1.0);
+        // Of fewer than two nobody can tell a lock from a thread that hands its work to another one.
+        let is_so = waiting >= 2.0 && asleep_on_slow - asleep_on_fast >= Flip::EXPLAINS * waiting;
+        let more_log = many.log.mid - alone.log.mid;
+        let least = (more_log - many.log.half().hypot(alone.log.half())) / many.log.mid;
+        let share = more_log / many.log.mid;
+        (is_so && least >= Flip::NOTEWORTHY).then_some(Self {
+            connections,
+            by_slow,
+            by_fast,
+            asleep_on_slow,
+            asleep_on_fast,
+            share,
+        })
+    }
+
+    /// `of 9 requests at a time A serves 3.0, and 5.7 more of its threads …`
+    pub(crate) fn tell(&self, gap: &Gap<'_>) -> String {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        format!(
+            "of {:.0} requests at a time {slow} serves {:.1}, and {:.1} more of its threads than without load sleep until another one \
+             of them wakes them; {fast} serves {:.1}, and there it is {:.1}",
+            self.connections, self.by_slow, self.asleep_on_slow, self.by_fast, self.asleep_on_fast
+        )
+    }
+}
+
+/// How to find out what they wait for.
+pub(crate) fn thread_dump(gap: &Gap<'_>) -> String {
+    let (slow, pid) = (gap.slow_name(), pid(gap, gap.slow));
+    format!(
+        "A thread dump of {slow}'s server under load (`gdb -p {pid} -batch -ex 'thread apply all bt'`, `jstack {pid}`, `py-spy dump \
+         --pid {pid}`) shows where most of its threads wait: for which lock or pool, and who holds it."
+    )
 }
 
 fn is_of(parts: &[&str], function: &str) -> bool {

@@ -356,6 +356,19 @@ fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
                 );
             });
         }
+        // Three at a time are a pool of three, or a lock that is held for a third of each request. First seen on a server with a thread for
+        // each connection and three places, which was called a lock.
+        let behind_a_pool = [(FUTEX, connections - 3.0, 0.3), (TIMER, 3.0, 0.0)];
+        let pool = Server { places: 3.0, ..locked(&behind_a_pool) };
+        if connections >= 8.0 {
+            both_ways(&a_world(&pool, &fast, set_up), |_, explanation, side| {
+                assert_eq!(named(explanation)[0], ("http.few-workers", Some(side)), "{explanation:#?}");
+                let found = &explanation.findings[0];
+                assert_eq!(found.confidence, Confidence::Possible, "{explanation:#?}");
+                assert!(found.explains > Some(0.5) && found.summary.contains("% of each request"), "{explanation:#?}");
+                assert!(named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"), "{explanation:#?}");
+            });
+        }
         // It fills its CPUs: whoever hands a request to another thread waits until that one had its turn.
         let many_cpus = Server { cores: 64.0, kernel: 1.9e6, delay: 0.1e6, ..fast.clone() };
         let full = Server { cores: 1.0, asleep: behind_a_lock.to_vec(), ..many_cpus.clone() };

@@ -23,12 +23,12 @@ use crate::evidence::counted::Counted;
 use crate::evidence::fronts::Fronts;
 use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::machines::{
-    FULL, Machines, QUOTA, Side, allowed_cpus, busy_share_of_cpus, needs_concurrency, pid, workers,
+    FULL, Machines, QUOTA, allowed_cpus, busy_share_of_cpus, needs_concurrency, pid, workers,
 };
 use crate::evidence::scaling::{
     FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections, served_at_a_time,
 };
-use crate::evidence::sleepers;
+use crate::evidence::sleepers::{self, WaitingWithin};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_share};
 use crate::probes::{ALONE, CONNECTIONS};
 use duel_model::web::phase;
@@ -236,10 +236,11 @@ fn by_cpu_time(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     Ok(Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)))
 }
 
-/// A lock that one request after the other holds, or a pool of too few within the server, lets throughput level off. Whoever waits
-/// for it sleeps until another thread of the server wakes it, and the kernel tells of how many that is so. They have to be nearly all
-/// requests beyond those that are served at a time (Little's law), more than without load, and more than on the fast side.
-/// `None` where it does not show.
+/// A lock that one request after the other holds lets throughput level off. Whoever waits for it sleeps until another thread of the
+/// server wakes it, and the kernel tells of how many that is so ([`WaitingWithin`]). `None` where it does not show.
+///
+/// Where several are served at a time they wait in the same way for a place in a pool, which is more likely then than a lock that is held
+/// for a part of each request: that leaves this open.
 fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing> {
     let machines = match Machines::read(gap) {
         Ok(machines) => machines,
@@ -250,40 +251,29 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     if own_share_of_cpus(gap).is_none_or(|share| share >= FULL) {
         return Ok(None);
     }
-    let (Some(fast_side), Look::Shown(alone)) = (&machines.fast, gap.look(ALONE)) else { return Ok(None) };
-    let asleep = |side: &Side<'_>| sleepers::for_each_other(side.demand());
-    let (Some(of_slow), Some(of_fast)) = (asleep(&machines.slow), asleep(fast_side)) else { return Ok(None) };
-    let Some([by_slow, by_fast]) = served_at_a_time(many, &alone) else { return Ok(None) };
-    let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
-    let waiting = connections - by_slow.max(1.0);
-    // Of fewer than two nobody can tell a lock from a thread that hands its work to another one.
-    let is_so = waiting >= 2.0 && of_slow - of_fast.max(0.0) >= Flip::EXPLAINS * waiting;
-    // What is not there over one connection.
-    let more_log = many.log.mid - alone.log.mid;
-    let share = more_log / many.log.mid;
-    let least = (more_log - many.log.half().hypot(alone.log.half())) / many.log.mid;
-    if !is_so || least < Flip::NOTEWORTHY {
-        return Ok(None);
+    let Look::Shown(alone) = gap.look(ALONE) else { return Ok(None) };
+    let Some(waiting) = WaitingWithin::of(gap, &machines, many, &alone) else { return Ok(None) };
+    let (slow, seen) = (gap.slow_name(), waiting.tell(gap));
+    let open = |text: String| Err(Standing::Undecided(gap.on_host(text, Some(by_hand::sleepers(gap, gap.slow)))));
+    if waiting.by_slow >= ONE_AT_A_TIME {
+        return open(format!(
+            "{seen}; behind a lock that is held for the whole of a request it would be one at a time, so this is a pool of so many places, \
+             or a lock that is held for {} of each request",
+            percent(1.0 / waiting.by_slow)
+        ));
     }
-    let (slow, fast) = (gap.slow_name(), gap.fast_name());
-    let seen = format!(
-        "of {connections:.0} requests at a time {slow} serves {by_slow:.1}, and {of_slow:.1} more of its threads than without load sleep \
-         until another one of them wakes them; {fast} serves {by_fast:.1}, and there it is {:.1}",
-        of_fast.max(0.0)
-    );
     // Whoever holds the lock may do so for as long as a disk takes.
     if machines.slow.busiest_disk().is_some_and(|share| share >= Flip::NOTEWORTHY) {
-        let text = format!("{seen}; but a disk of {slow}'s machine is busy, too, and they may wait for that");
-        return Err(Standing::Undecided(gap.on_host(text, None)));
+        return open(format!("{seen}; but a disk of {slow}'s machine is busy, too, and they may wait for that"));
     }
     let confidence = if machines.slow.busiest_disk().is_some() { Confidence::Likely } else { Confidence::Possible };
     let summary = format!(
-        "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for a place in \
-         a pool: {seen}. That is worth about {} of the gap.",
-        percent(share)
+        "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for the one \
+         place of a pool: {seen}. That is worth about {} of the gap.",
+        percent(waiting.share)
     );
     let seen = gap.on_host(seen, Some(by_hand::sleepers(gap, gap.slow)));
-    Ok(Some(waiting_within(gap, share, summary, seen, confidence)))
+    Ok(Some(waiting_within(gap, waiting.share, summary, seen, confidence)))
 }
 
 /// Where idle threads sleep in the same way as those that wait for a lock, the number of those that do the work tells. One request is
@@ -372,15 +362,9 @@ fn is_shared(mut shares: Vec<f64>) -> bool {
 
 /// The standing of requests that wait for each other within the slow side's server.
 fn waiting_within(gap: &Gap<'_>, share: f64, summary: String, seen: Evidence, confidence: Confidence) -> Standing {
-    let slow = gap.slow_name();
     let told = Told {
         summary,
-        remedy: format!(
-            "A thread dump of {slow}'s server under load (`gdb -p {pid} -batch -ex 'thread apply all bt'`, `jstack {pid}`, `py-spy dump \
-             --pid {pid}`) shows where most of its threads wait: for which lock or pool, and who holds it. Hold it for a shorter time, \
-             divide it, or make the pool larger.",
-            pid = pid(gap, gap.slow)
-        ),
+        remedy: format!("{} Hold it for a shorter time, divide it, or make the pool larger.", sleepers::thread_dump(gap)),
         facts: vec![seen],
         further: Vec::new(),
     };

@@ -13,12 +13,13 @@
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, shown_look};
 use crate::causes::likes;
-use crate::evidence::by_hand::LISTEN_QUEUES;
+use crate::evidence::by_hand;
 use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
 use crate::evidence::scaling::{fewer_connections, levels_off, served_at_a_time};
+use crate::evidence::sleepers::{self, WaitingWithin};
 use crate::evidence::worth::{demands, reference};
-use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
+use crate::gap::{Demands, Flip, Gap, Look, View, percent, phase_differences};
 use crate::probes::{ALONE, CONNECTIONS, Mode};
 use duel_model::web::phase;
 use duel_model::{Confidence, HostDemand, Phase, TwinChange};
@@ -174,7 +175,7 @@ fn nothing_else_queues(gap: &Gap<'_>, reference: &View<'_>) -> Result<(), Standi
     if let Some(queues) = ListenQueues::of_machines(gap, &machines).filter(|queues| queues.where_more_wait().is_some())
     {
         let text = format!("{}: they wait for what the server asks, and not for it", queues.tell(gap));
-        return Err(Standing::Undecided(gap.on_host(text, Some(LISTEN_QUEUES.to_owned()))));
+        return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::LISTEN_QUEUES.to_owned()))));
     }
     let open = || {
         let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");
@@ -246,6 +247,9 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
 
 /// A limit on what is served at a time that is not its number of workers: of connections, say, or of a pool.
 ///
+/// Where as many of the server's threads as requests wait sleep until another one wakes them, they wait for a place, or for a lock that
+/// is held for a part of each request.
+///
 /// A limit on rate serves as few at a time. One on bytes shows while responses are received, and is excluded by that; one
 /// on requests is not, so it is possible at most.
 fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String, by_slow: f64) -> Standing {
@@ -258,18 +262,24 @@ fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String,
     let queued = whole_ns > 0.0 && receiving_ns <= (1.0 - Flip::EXPLAINS) * whole_ns;
     // As many as there are connections is no limit of the server's.
     let fewer = reference.connections().is_some_and(|connections| by_slow < Flip::EXPLAINS * f64::from(connections));
-    let text = format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
     if !queued || !fewer {
+        let text = format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
         return Standing::Undecided(gap.on_host(text, None));
     }
-    let told = Told {
-        summary: format!(
-            "{slow} may be allowed to serve too few requests at a time: {facts}. Over a single connection there is hardly a \
-             gap. A lock or a limit on rate would look the same."
-        ),
-        ..told(gap, alone, facts)
+    let within = Machines::read(gap).ok().and_then(|machines| WaitingWithin::of(gap, &machines, reference, alone));
+    let alike = match &within {
+        Some(_) => format!("A lock that is held for {} of each request would look the same.", percent(1.0 / by_slow)),
+        None => "A lock or a limit on rate would look the same.".to_owned(),
     };
-    fit_by_host(gap, &ENTRY, None, Confidence::Possible, told)
+    let summary = format!(
+        "{slow} may be allowed to serve too few requests at a time: {facts}. Over a single connection there is hardly a gap. {alike}"
+    );
+    let mut told = Told { summary, ..told(gap, alone, facts) };
+    if let Some(within) = &within {
+        told.remedy = format!("{} Make the pool larger, or hold the lock for a shorter time.", sleepers::thread_dump(gap));
+        told.facts.push(gap.on_host(within.tell(gap), Some(by_hand::sleepers(gap, gap.slow))));
+    }
+    fit_by_host(gap, &ENTRY, within.map(|within| within.share), Confidence::Possible, told)
 }
 
 fn told(gap: &Gap<'_>, alone: &View<'_>, facts: String) -> Told {
