@@ -150,6 +150,19 @@ fn where_connecting_takes_longer_than_it_computes_it_is_possible() {
     assert_not_ruled_out(&world, CONNECTS);
 }
 
+/// With TLS behind it a connection costs the front ten times what one of ours costs. First seen on HAProxy before a server over TLS. What is
+/// behind it may compute longer for another reason, which takes none of the front's CPU.
+#[test]
+fn a_front_that_shakes_hands_behind_it_computes_that_itself() {
+    let slow = connecting(front(NGINX));
+    let tls = Server { fixed: slow.fixed + 560e3, outside: slow.outside + 300e3, ..slow.clone() };
+    for connections in [1, 4] {
+        assert_alone(&set_up(tls.clone(), front(NGINX), true, connections), CONNECTS, Confidence::Likely);
+    }
+    let computes_behind = Server { outside: slow.outside + 900e3, ..slow };
+    assert_never(&set_up(computes_behind, front(NGINX), true, 1), CONNECTS);
+}
+
 /// The network's counters are those of the machine, where our own connections are counted as well.
 #[test]
 fn our_own_connections_are_none_of_the_front() {

@@ -364,7 +364,10 @@ fn is_shared(mut shares: Vec<f64>) -> bool {
 fn waiting_within(gap: &Gap<'_>, share: f64, summary: String, seen: Evidence, confidence: Confidence) -> Standing {
     let told = Told {
         summary,
-        remedy: format!("{} Hold it for a shorter time, divide it, or make the pool larger.", sleepers::thread_dump(gap)),
+        remedy: format!(
+            "{} Hold it for a shorter time, divide it, or make the pool larger.",
+            sleepers::thread_dump(gap)
+        ),
         facts: vec![seen],
         further: Vec::new(),
     };

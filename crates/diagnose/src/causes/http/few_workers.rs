@@ -263,7 +263,8 @@ fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String,
     // As many as there are connections is no limit of the server's.
     let fewer = reference.connections().is_some_and(|connections| by_slow < Flip::EXPLAINS * f64::from(connections));
     if !queued || !fewer {
-        let text = format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
+        let text =
+            format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
         return Standing::Undecided(gap.on_host(text, None));
     }
     let within = Machines::read(gap).ok().and_then(|machines| WaitingWithin::of(gap, &machines, reference, alone));
@@ -276,7 +277,8 @@ fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String,
     );
     let mut told = Told { summary, ..told(gap, alone, facts) };
     if let Some(within) = &within {
-        told.remedy = format!("{} Make the pool larger, or hold the lock for a shorter time.", sleepers::thread_dump(gap));
+        told.remedy =
+            format!("{} Make the pool larger, or hold the lock for a shorter time.", sleepers::thread_dump(gap));
         told.facts.push(gap.on_host(within.tell(gap), Some(by_hand::sleepers(gap, gap.slow))));
     }
     fit_by_host(gap, &ENTRY, within.map(|within| within.share), Confidence::Possible, told)

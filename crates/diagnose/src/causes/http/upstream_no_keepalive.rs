@@ -6,11 +6,12 @@
 //!   slow one connects to is a part of a further hop;
 //! * the slow side's network opens about a connection for each request that we did not open, and the fast side's does not.
 //!
-//! What that is worth is the CPU time that the slow side's machine spends beyond the fast side's, and no more than one more
-//! connection for each request costs the fast side: that is measured, by closing ours. Where less is counted, two processes
-//! that wake each other once more may take the rest, which nobody counts: it is possible, as long as the gap is no more than
-//! two such connections. A far upstream and TLS with it make connecting dearer; that cannot be told from a slow one. Over Unix
-//! sockets nothing is counted.
+//! What that is worth is the CPU time that the slow side's machine spends beyond the fast side's. The front's own is all of it: what
+//! answers behind it may be slow for another reason, and takes none of the front's CPU for that, while TLS to it does. Of what others spend
+//! it is no more than one more connection for each request costs the fast side: that is measured, by closing ours. Where less is
+//! counted, two processes that wake each other once more may take the rest, which nobody counts: it is possible, as long as the gap is
+//! no more than two such connections. A far upstream makes connecting longer; that cannot be told from a slow one. Over Unix sockets
+//! nothing is counted.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::causes::likes;
@@ -63,19 +64,17 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let connects = |index| gap.reused_share(index).map_or(0.0, |share| 1.0 - share);
     let ours = (connects(gap.slow) - connects(gap.fast)).max(0.0);
     let part = fronts.further_opened / (fronts.further_opened + ours);
-    let further_ns = further_cpu_ns(&demands, fronts.longer)
-        .map(|ns| part * ns)
+    let [by_front_ns, by_others_ns] = further_cpu_ns(&demands, fronts.longer)
+        .map(|both| both.map(|ns| part * ns))
         .ok_or_else(|| open(format!("{counted}; what CPU time that takes is not known")))?;
+    let further_ns = by_front_ns + by_others_ns;
     let connection_ns = match gap.mode {
         Mode::Alone => connection_ns(gap, reference)?,
         Mode::Loaded => None,
     };
-    let share = match (gap.mode, connection_ns) {
-        (Mode::Alone, Some(most_ns)) => share_of_log(reference, further_ns.min(most_ns)),
-        (Mode::Alone, None) => None,
-        (Mode::Loaded, _) => {
-            all_cpu_ns(demands.slow).and_then(|all| share_of_resource(gap, reference, further_ns, all))
-        }
+    let share = match gap.mode {
+        Mode::Alone => share_of_log(reference, by_front_ns + by_others_ns.min(connection_ns.unwrap_or(0.0))),
+        Mode::Loaded => all_cpu_ns(demands.slow).and_then(|all| share_of_resource(gap, reference, further_ns, all)),
     };
     let by_cpu = share.filter(|share| *share >= Flip::NOTEWORTHY);
     let is_that_long = connection_ns.zip(reference.difference_ns()).is_some_and(|(connection, gap)| {
@@ -85,8 +84,9 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         format!("; one more connection for each request to {fast} takes {}", format_duration_ns(ns))
     });
     let facts = format!(
-        "{counted}; a request takes {} more of CPU on {slow}'s machine{of_connection}",
-        format_duration_ns(further_ns)
+        "{counted}; a request takes {} more of CPU on {slow}'s machine, {} of it by what serves{of_connection}",
+        format_duration_ns(further_ns),
+        format_duration_ns(by_front_ns)
     );
     if by_cpu.is_none() && !(waits == Some(true) && is_that_long) {
         return Err(open(format!("{facts}: that is not seen to be worth the gap")));
@@ -135,11 +135,12 @@ fn all_cpu_ns(demand: &HostDemand) -> Option<f64> {
     Some(demand.per_op("process.cpu_ns")? + demand.others_cpu_per_op()?)
 }
 
-/// What the slow side's machine spends beyond the fast side's. What others do there all the time is more for each op where ops take
-/// longer, so of theirs only what the fast side's would not have come to in that time.
-fn further_cpu_ns(demands: &Demands<'_>, longer: f64) -> Option<f64> {
+/// What the front, and others on its machine, spend beyond those of the fast side, ns. What others do there all the time is more for each
+/// op where ops take longer, so of theirs only what the fast side's would not have come to in that time.
+fn further_cpu_ns(demands: &Demands<'_>, longer: f64) -> Option<[f64; 2]> {
     let (slow, fast) = (demands.slow, demands.fast?);
     let by_front = slow.per_op("process.cpu_ns")? - fast.per_op("process.cpu_ns")?;
     let by_others = slow.others_cpu_per_op()? - longer * fast.others_cpu_per_op()?;
-    Some((by_front + by_others.max(0.0)).max(0.0))
+    // A front that has less to do, since others do it, is no loss.
+    Some(if by_front < 0.0 { [0.0, (by_front + by_others.max(0.0)).max(0.0)] } else { [by_front, by_others.max(0.0)] })
 }
