@@ -3,7 +3,9 @@
 use crate::connection_classes::connection_classes;
 use crate::ratio::Ratio;
 use crate::slow_class::slow_class;
-use duel_model::{Id, Nanos, Profile, Scatter, Slot, Standstill, Tally, Target, TargetObservation, TargetStalls};
+use duel_model::{
+    Id, Nanos, Profile, Scatter, Slot, Standstill, Tally, Target, TargetObservation, TargetStalls, WorkerAudit,
+};
 
 /// One observation for each target, in the order given, over all its slots (whatever their role: the caller selects).
 ///
@@ -53,6 +55,7 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         service_profile: Profile::of(&tally.service),
         body_bytes_per_op: tally.body_bytes_per_ok(),
         bytes_in_per_op: share(tally.bytes_in, tally.ok),
+        generator_work_ns_per_op: work_ns(slots).and_then(|ns| share(ns, tally.ok)),
         counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
         scatter,
         slow_class: slow_class(slots, tally.told_service()),
@@ -62,6 +65,13 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         resumed_share: share(tally.resumed, tally.connections),
         negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),
     }
+}
+
+/// What all workers worked, unless they do the ops themselves: then it is the target's work as much as ours.
+fn work_ns(slots: &[&Slot]) -> Option<Nanos> {
+    let workers = || slots.iter().flat_map(|slot| &slot.audit.workers);
+    let of_all: Option<Nanos> = workers().map(WorkerAudit::work_ns).sum();
+    of_all.filter(|_| workers().next().is_some() && !workers().any(|worker| worker.works_itself))
 }
 
 /// Of the slots in which they were looked for.

@@ -4,7 +4,7 @@ use crate::cause::Standing;
 use crate::evidence::machines::{QUOTA, allowed_cpus};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, Look, Reference, View, percent};
 use crate::probes::{ALONE, Kind, Mode};
-use duel_model::{Evidence, HostDemand, format_duration_ns};
+use duel_model::{Evidence, HostDemand, TargetObservation, format_duration_ns};
 use duel_stats::Estimate;
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
@@ -258,6 +258,14 @@ pub(crate) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
         Reference::Wanted(probe) => Err(Standing::Wants(vec![probe.clone()])),
         Reference::Missing(why) => Err(Standing::Undecided(gap.not_measured(why.clone()))),
     }
+}
+
+/// How much longer the load generator itself works for each op on the slow side than on the fast one, ns: what arrives there takes it that
+/// long to receive, and over one connection nothing else goes on meanwhile. `None` under load, or where it is not known.
+pub(crate) fn our_further_work_ns(gap: &Gap<'_>, reference: &View<'_>) -> Option<f64> {
+    let of = |seen: &TargetObservation| seen.generator_work_ns_per_op;
+    let both = of(reference.slow).zip(of(reference.fast)).filter(|_| gap.mode == Mode::Alone);
+    both.map(|(slow_ns, fast_ns)| (slow_ns - fast_ns).max(0.0))
 }
 
 /// The gap under the plan's load, whether or not it shows over one connection.

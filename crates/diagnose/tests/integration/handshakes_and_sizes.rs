@@ -365,6 +365,31 @@ fn larger_bodies_that_cannot_be_cut_are_possible_where_receiving_takes_longer() 
     }
 }
 
+/// What the further bytes take the load generator itself is no more than they cost, wherever the rest of the gap is. First seen on PHP, which
+/// makes all of an answer before it sends the first byte.
+#[test]
+fn larger_bodies_that_cannot_be_cut_are_worth_at_least_our_own_work() {
+    let base = Server { tls: false, has_range: false, ..good() };
+    let slow = Server { larger: 17.0, delay: base.delay + 100e3, ..base.clone() };
+    let with = |slow: &Server, our_byte_ns| {
+        let mut world = World { body: 13e3, our_byte_ns, ..world(&[base.clone(), slow.clone()]) };
+        world.plan.load.connections = 1;
+        world
+    };
+    with(&slow, Some(0.35)).both_ways(|explanation, side| {
+        let finding = &explanation.findings[0];
+        assert_eq!(named(explanation)[0], ("http.larger-response", Some(side)), "{explanation:#?}");
+        assert_eq!(finding.confidence, Confidence::Possible, "{explanation:#?}");
+        assert!(finding.explains > Some(0.25) && finding.explains < Some(0.9), "{explanation:#?}");
+    });
+    // It takes us hardly anything beside what the server waits, or nobody knows.
+    assert_never(&with(&slow, Some(0.02)), "http.larger-response");
+    assert_never(&with(&slow, None), "http.larger-response");
+    assert_never(&with(&Server { delay: 3e6, ..slow.clone() }, Some(0.35)), "http.larger-response");
+    // Hardly more.
+    assert_never(&with(&Server { larger: 1.5, ..slow }, Some(0.35)), "http.larger-response");
+}
+
 #[test]
 fn a_larger_response_is_not_accused_of_a_dear_byte() {
     for slow in [

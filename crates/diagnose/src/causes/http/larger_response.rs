@@ -7,11 +7,11 @@
 //! slow side, by the size sweep.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, moved_little, needs_http, of_both, shown};
-use crate::evidence::worth::{reference, share_of_log, too_little};
+use crate::evidence::worth::{our_further_work_ns, reference, share_of_log, too_little};
 use crate::gap::{Flip, FlipLook, Gap, Look, View, percent, phase_share};
 use crate::probes::{IDENTITY, Mode, RANGE_1, RANGE_SAME};
 use duel_model::web::phase;
-use duel_model::{Confidence, TargetObservation, format_bytes, web};
+use duel_model::{Confidence, TargetObservation, format_bytes, format_duration_ns, web};
 use duel_stats::Estimate;
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -19,7 +19,7 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "the server sends more bytes (body or header fields) for the same request",
     signature: "more bytes per request; as many bytes asked of all take the gap away, or their number times what a \
                 byte costs is worth it; where no part can be had, twice as many bytes and a gap in receiving that \
-                bytes as dear as the fast side's make",
+                bytes as dear as the fast side's make, or that is our own work to receive them",
     at_most: "confirmed; likely by what a byte costs; possible where no part can be had",
     needs_machine: false,
 };
@@ -117,7 +117,7 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
     let counted = format!(
         "the further {} cost {} at what a byte costs {} by the size sweep",
         format_bytes(extra_bytes),
-        duel_model::format_duration_ns(extra_bytes * byte_ns.mid.max(0.0)),
+        format_duration_ns(extra_bytes * byte_ns.mid.max(0.0)),
         gap.slow_name()
     );
     let line = |text: String| gap.evidence(&first_byte, text);
@@ -161,26 +161,37 @@ fn at_the_fast_price(reference: &View<'_>) -> bool {
 
 /// Of small bodies no part can be asked for, and some servers send none, so that nobody knows what a byte costs. That so many
 /// more bytes come, and that it is receiving which takes longer, fits. A server that sends the end of its answer late would look
-/// the same. `beside` tells where the further bytes are.
+/// the same. What the further bytes cost at least is known where they take the load generator itself that long to receive. `beside`
+/// tells where they are.
 fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why: &str) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
-    let fits = times_larger >= CLEARLY_LARGER && in_receiving(gap, reference) >= Flip::EXPLAINS;
-    if !fits || beside.is_empty() && !at_the_fast_price(reference) {
+    let ours_ns = our_further_work_ns(gap, reference);
+    let least = ours_ns.and_then(|ns| share_of_log(reference, ns)).filter(|share| *share >= Flip::NOTEWORTHY);
+    let is_received_longer =
+        in_receiving(gap, reference) >= Flip::EXPLAINS && (!beside.is_empty() || at_the_fast_price(reference));
+    if times_larger < CLEARLY_LARGER || !(is_received_longer || least.is_some()) {
         let text = format!("{sizes}, but what a byte costs is not known: {why}");
         return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
     }
     let slow = gap.slow_name();
-    let receiving = format!("{} of the gap is in receiving", percent(in_receiving(gap, reference)));
+    let seen = match (least, ours_ns) {
+        (Some(share), Some(ns)) => format!(
+            "duel itself works {} longer for each of them, which is worth at least {} of the gap",
+            format_duration_ns(ns),
+            percent(share)
+        ),
+        _ => format!("{} of the gap is in receiving", percent(in_receiving(gap, reference))),
+    };
     let told = Told {
         summary: format!(
-            "{slow}'s responses may be slower because they carry more bytes{beside}: {sizes}; {receiving}. What a byte costs is \
+            "{slow}'s responses may be slower because they carry more bytes{beside}: {sizes}; {seen}. What a byte costs {slow} is \
              not known."
         ),
         remedy: if beside.is_empty() { REMEDY_OF_BODIES.to_owned() } else { remedy_of_heads(&slow) },
-        facts: vec![gap.evidence(&gap.comparison, sizes.to_owned()), gap.evidence(reference, receiving)],
+        facts: vec![gap.evidence(&gap.comparison, sizes.to_owned()), gap.evidence(reference, seen)],
         further: vec![gap.not_measured(format!("not shown by a size sweep: {why}"))],
     };
-    Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
+    Ok(fit_by_host(gap, &ENTRY, least, Confidence::Possible, told))
 }
 
 const REMEDY_OF_BODIES: &str = "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of \

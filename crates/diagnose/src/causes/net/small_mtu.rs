@@ -9,7 +9,9 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
 use crate::evidence::by_hand;
 use crate::evidence::tls_records::RECORD_OVERHEAD_BYTES;
-use crate::evidence::worth::{acquit, most_share_alone, reference, share_of_log, share_of_resource};
+use crate::evidence::worth::{
+    acquit, most_share_alone, our_further_work_ns, reference, share_of_log, share_of_resource,
+};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
 use crate::probes::{Mode, SEGMENTS};
 use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, format_bytes, format_duration_ns, web};
@@ -141,11 +143,20 @@ fn by_packets(
         format_duration_ns(slow_cpu_ns),
         format_duration_ns(fast_cpu_ns)
     );
-    let worth = share_of_log(reference, slow_cpu_ns - fast_cpu_ns);
+    // Whoever receives them one by one works longer, too.
+    let ours_ns = our_further_work_ns(gap, reference).unwrap_or(0.0);
+    let cpu_told = match ours_ns > 0.0 {
+        true => format!("{cpu_told}; duel itself works {} longer to receive it", format_duration_ns(ours_ns)),
+        false => cpu_told,
+    };
+    let worth = share_of_log(reference, slow_cpu_ns - fast_cpu_ns + ours_ns);
     if worth.is_none_or(|share| share < Flip::NOTEWORTHY) {
         // On a CPU that others want, that much time takes longer.
         return Err(
-            match acquit(&most(gap, reference, of_slow, [slow_cpu_ns, fast_cpu_ns]), gap.on_host(cpu_told, None)) {
+            match acquit(
+                &most(gap, reference, of_slow, [slow_cpu_ns + ours_ns, fast_cpu_ns]),
+                gap.on_host(cpu_told, None),
+            ) {
                 Standing::RuledOut(cpu) => {
                     settled(format!("{packets}; {}: that is not what the gap consists of", cpu.text))
                 }

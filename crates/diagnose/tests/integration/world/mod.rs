@@ -36,6 +36,8 @@ pub fn pair(metric: Metric, call: Call, [ratio, low, high]: [f64; 3]) -> PairVer
 /// Addresses of a server whose name has one of either family.
 const BY_IPV6: &str = "[2001:db8::7]:80";
 const BY_IPV4: &str = "192.0.2.7:80";
+/// What the load generator itself works for each request beside its bytes.
+const OUR_WORK_NS: f64 = 5e3;
 
 /// What a server costs. Times in ns of a CPU of factor 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -302,6 +304,8 @@ pub struct World {
     pub servers: Vec<Server>,
     pub plan: Plan,
     pub body: f64,
+    /// What each byte takes the load generator itself, of the time that it takes a server to have it received, ns; `None`: not counted.
+    pub our_byte_ns: Option<f64>,
     /// Standard error of the log of a ratio; 0: exact, with an interval of no width.
     pub noise: f64,
     pub seed: u64,
@@ -369,6 +373,7 @@ pub fn world(servers: &[Server]) -> World {
             compare: ComparePlan::default(),
             factors: vec![],
         },
+        our_byte_ns: Some(0.1),
         servers: servers.to_vec(),
         body: 2_860_007.0,
         noise: 0.005,
@@ -688,6 +693,11 @@ impl World {
         facts.note(web::SEGMENT_BYTES, server.net.seen_segment(variation).map(u64::from));
         facts.note(web::LOOKUP_NS, server.net.lookup_ns);
         facts.note(web::DEAD_ADDRESSES_NS, (!server.net.dead.is_empty()).then_some(3 * SECOND_NS));
+        let bytes_in = shown.bytes
+            + server.head
+            + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 }
+            // A handshake that resumes a session brings no certificates.
+            + if server.tls && !shown.resumed { (1.0 - shown.reused) * server.chain as f64 } else { 0.0 };
         TargetObservation {
             counted_per_op: Some(server.net.sent_again(connections, variation))
                 .filter(|share| *share > 0.0)
@@ -703,13 +713,8 @@ impl World {
             phase_profile,
             service_profile,
             body_bytes_per_op: Some(shown.bytes),
-            bytes_in_per_op: Some(
-                shown.bytes
-                    + server.head
-                    + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 }
-                    // A handshake that resumes a session brings no certificates.
-                    + if server.tls && !shown.resumed { (1.0 - shown.reused) * server.chain as f64 } else { 0.0 },
-            ),
+            bytes_in_per_op: Some(bytes_in),
+            generator_work_ns_per_op: self.our_byte_ns.map(|byte_ns| OUR_WORK_NS + byte_ns * bytes_in),
             reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(facts),
