@@ -8,7 +8,7 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, moved_little, needs_http, of_both, shown};
 use crate::evidence::worth::{our_further_work_ns, reference, share_of_log, too_little};
-use crate::gap::{Flip, FlipLook, Gap, Look, View, percent, phase_share};
+use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, Look, View, percent, phase_share};
 use crate::probes::{IDENTITY, Mode, RANGE_1, RANGE_SAME};
 use duel_model::web::phase;
 use duel_model::{Confidence, TargetObservation, format_bytes, format_duration_ns, web};
@@ -161,12 +161,12 @@ fn at_the_fast_price(reference: &View<'_>) -> bool {
 
 /// Of small bodies no part can be asked for, and some servers send none, so that nobody knows what a byte costs. That so many
 /// more bytes come, and that it is receiving which takes longer, fits. A server that sends the end of its answer late would look
-/// the same. What the further bytes cost at least is known where they take the load generator itself that long to receive. `beside`
-/// tells where they are.
+/// the same. What the further bytes cost at least is known where they take the load generator itself that long to receive
+/// ([`moving`]). `beside` tells where they are.
 fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why: &str) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
-    let ours_ns = our_further_work_ns(gap, reference);
-    let least = ours_ns.and_then(|ns| share_of_log(reference, ns)).filter(|share| *share >= Flip::NOTEWORTHY);
+    let moving = if times_larger >= CLEARLY_LARGER { moving(gap, reference)? } else { None };
+    let least = moving.as_ref().map(|(share, _)| *share);
     let is_received_longer =
         in_receiving(gap, reference) >= Flip::EXPLAINS && (!beside.is_empty() || at_the_fast_price(reference));
     if times_larger < CLEARLY_LARGER || !(is_received_longer || least.is_some()) {
@@ -174,14 +174,8 @@ fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why
         return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
     }
     let slow = gap.slow_name();
-    let seen = match (least, ours_ns) {
-        (Some(share), Some(ns)) => format!(
-            "duel itself works {} longer for each of them, which is worth at least {} of the gap",
-            format_duration_ns(ns),
-            percent(share)
-        ),
-        _ => format!("{} of the gap is in receiving", percent(in_receiving(gap, reference))),
-    };
+    let in_receiving = || format!("{} of the gap is in receiving", percent(in_receiving(gap, reference)));
+    let seen = moving.map_or_else(in_receiving, |(_, told)| told);
     let told = Told {
         summary: format!(
             "{slow}'s responses may be slower because they carry more bytes{beside}: {sizes}; {seen}. What a byte costs {slow} is \
@@ -192,6 +186,35 @@ fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why
         further: vec![gap.not_measured(format!("not shown by a size sweep: {why}"))],
     };
     Ok(fit_by_host(gap, &ENTRY, least, Confidence::Possible, told))
+}
+
+/// What moving the further bytes is worth at least, as a share of the gap, and how that is known; `None` where it is not known, or little.
+///
+/// To receive them takes the load generator itself so much longer. To send a byte takes no less than to receive it (each copies it once, and
+/// whoever sends has made it), as far as the server is seen to work longer at all.
+fn moving(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<(f64, String)>, Standing> {
+    let Some(ours_ns) = our_further_work_ns(gap, reference) else { return Ok(None) };
+    let worth = |ns: f64| share_of_log(reference, ns).filter(|share| *share >= Flip::NOTEWORTHY);
+    // Twice as long is the most that it can be.
+    if worth(2.0 * ours_ns).is_none() {
+        return Ok(None);
+    }
+    let servers_ns = match gap.demands() {
+        DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        DemandLook::Shown(Demands { slow, fast: Some(fast) }) => {
+            slow.per_op("process.cpu_ns").zip(fast.per_op("process.cpu_ns")).map(|(slow, fast)| (slow - fast).max(0.0))
+        }
+        DemandLook::Shown(_) | DemandLook::Missing(_) => None,
+    };
+    let least = servers_ns.map_or_else(|| worth(ours_ns), |ns| worth(ours_ns + ns.min(ours_ns)));
+    let ours = format!("for each of them duel itself works {} longer", format_duration_ns(ours_ns));
+    let by_server = servers_ns
+        .map_or_else(String::new, |ns| format!(", and {}'s server {}", gap.slow_name(), format_duration_ns(ns)));
+    Ok(least.map(|least| {
+        let told =
+            format!("{ours}{by_server}: to move the further bytes is worth at least {} of the gap", percent(least));
+        (least, told)
+    }))
 }
 
 const REMEDY_OF_BODIES: &str = "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of \
