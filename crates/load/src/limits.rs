@@ -38,19 +38,6 @@ pub(crate) fn descriptors_open() -> Option<u64> {
     Some(std::fs::read_dir(folder).ok()?.count().saturating_sub(1) as u64)
 }
 
-/// Local ports for connections over so many pairs of a local and a remote address, where the system tells.
-pub fn local_ports_of(address_pairs: usize) -> Option<u32> {
-    Some(local_ports()?.saturating_mul(u32::try_from(address_pairs).unwrap_or(u32::MAX)))
-}
-
-/// Size of the range that local ports are taken from, where the system tells.
-fn local_ports() -> Option<u32> {
-    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
-    let mut ends = range.split_whitespace().map(str::parse::<u32>);
-    let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);
-    Some(last.checked_sub(first)? + 1)
-}
-
 /// How many CPUs this process can use at a time: those that it may run on, and no more than its group's quota; at least 1.
 pub fn usable_cpus() -> u32 {
     std::thread::available_parallelism().ok().and_then(|cpus| u32::try_from(cpus.get()).ok()).unwrap_or(1)

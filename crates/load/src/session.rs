@@ -2,11 +2,11 @@
 
 use crate::clock::{monotonic_ns, unix_ms};
 use crate::driver::Worker;
-use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::{Recorder, Signs};
 use crate::slot::{SlotOrder, WorkerSlot};
 use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
+use crate::{limits, local_ports};
 use duel_model::{
     Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Series, Standstill,
     Tally, Threads,
@@ -203,7 +203,7 @@ impl Session {
             LanesPerWorker::Many => threads.clamp(1, connections.max(1)),
             LanesPerWorker::One => connections.max(1),
         };
-        let local_ports = limits::local_ports_of(factory.address_pairs());
+        let local_ports = local_ports::local_ports_of(factory.address_pairs());
         let factory = Arc::new(factory);
         let (report, reports) = channel();
         let mut session = Self { workers: Vec::new(), reports, stop, log: None, local_ports };

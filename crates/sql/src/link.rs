@@ -55,7 +55,7 @@ impl Link {
             End::Tcp(peer) => {
                 // A statement is one small write, and must not wait for the acknowledgement of the one before.
                 let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-                rustix::net::connect(&socket, peer)
+                duel_load::connect_from_next(socket.as_fd(), || rustix::net::connect(&socket, peer))
             }
             End::Unix(path) => rustix::net::connect(&socket, path),
         };

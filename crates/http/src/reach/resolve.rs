@@ -113,7 +113,10 @@ impl Way<'_> {
 
     pub(crate) fn connect(&self, socket: impl AsFd) -> Result<(), Errno> {
         match self {
-            Self::Tcp { peer, .. } => rustix::net::connect(socket, peer),
+            Self::Tcp { peer, .. } => {
+                let socket = socket.as_fd();
+                duel_load::connect_from_next(socket, || rustix::net::connect(socket, peer))
+            }
             Self::Unix(path) => rustix::net::connect(socket, *path),
         }
     }

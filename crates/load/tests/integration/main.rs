@@ -5,6 +5,7 @@
 
 mod accounting;
 mod common;
+mod local_ports;
 mod run_up;
 mod shapes;
 mod shared_connections;
