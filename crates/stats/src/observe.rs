@@ -125,6 +125,26 @@ mod tests {
     }
 
     #[test]
+    fn our_work_is_known_where_each_worker_tells_and_none_does_the_ops_itself() {
+        let worker = |cpu_ns: Option<u64>, works_itself: bool| WorkerAudit {
+            cpu_ns,
+            polling_ns: 300,
+            works_itself,
+            ..WorkerAudit::default()
+        };
+        let of = |workers: Vec<WorkerAudit>| {
+            let mut slot = fixture::slot(0, Tally { ok: 10, ..Tally::default() });
+            slot.audit.workers = workers;
+            observe_one(&[&slot], &Target { name: "A".into(), address: "null:".into(), host: None })
+                .generator_work_ns_per_op
+        };
+        assert_eq!(of(vec![worker(Some(1_300), false), worker(Some(800), false)]), Some(150.0));
+        assert_eq!(of(vec![worker(Some(1_300), false), worker(None, false)]), None);
+        assert_eq!(of(vec![worker(Some(1_300), true)]), None);
+        assert_eq!(of(Vec::new()), None);
+    }
+
+    #[test]
     fn stalls_are_those_of_slots_in_which_they_were_looked_for() {
         let slot = |index: u32, stalled_ns: Option<u64>| {
             let mut slot = fixture::slot(index, Tally::default());

@@ -19,6 +19,8 @@ pub(crate) struct Fronts {
     /// Connections per op that the slow side opens beyond the fast one. What opens some all the time, for whomever, opens more for each
     /// op where ops take longer; as many as the fast side shows of that are none of them.
     pub(crate) further_opened: f64,
+    /// Bytes per op that arrive on the slow side beyond the fast one, without the heads of segments.
+    pub(crate) further_received: f64,
     /// How many times as long an op takes on the slow side: as many times as much goes on meanwhile that is none of it.
     pub(crate) longer: f64,
 }
@@ -28,6 +30,8 @@ pub(crate) struct Fronts {
 pub(crate) struct Asking {
     /// Connections that are opened there, and not by our load.
     pub(crate) opened: f64,
+    /// Bytes that arrive there, without what our load receives and the heads of segments.
+    received: f64,
     /// The answer arrives there once more, as it does where what is asked is another process or another machine.
     pub(crate) hands_on: bool,
 }
@@ -59,7 +63,8 @@ impl Fronts {
         let time_per_op = |demand: &HostDemand| demand.elapsed_ns as f64 / demand.ops.max(1) as f64;
         let longer = (time_per_op(demands.slow) / time_per_op(fast_demand)).max(1.0);
         let further_opened = (slow.opened - longer * fast.opened).max(0.0);
-        Ok(Self { slow, fast, further_opened, longer })
+        let further_received = slow.received - fast.received;
+        Ok(Self { slow, fast, further_opened, further_received, longer })
     }
 }
 
@@ -79,6 +84,7 @@ impl Asking {
         let carried = demand.per_op("ip.received_bytes")? - HEAD_BYTES * demand.per_op("tcp.received_segments")?;
         Some(Self {
             opened: (demand.per_op("tcp.opened")? - by_us).max(0.0),
+            received: carried - received_by_us,
             // Our request arrives as well, and has no body: its head is taken for shorter than the answer and that one's head.
             hands_on: carried - received_by_us >= answer_bytes,
         })

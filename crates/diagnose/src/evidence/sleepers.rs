@@ -6,7 +6,7 @@
 //! for timers in a futex as well; these have a time-out, which the arguments of the system call tell.
 
 use crate::evidence::machines::{Machines, pid};
-use crate::evidence::scaling::served_at_a_time;
+use crate::evidence::scaling::{in_hand_at_a_time, served_at_a_time};
 use crate::gap::{Flip, Gap, View};
 use duel_model::{HostDemand, Sleepers, format_figure};
 
@@ -54,7 +54,9 @@ pub(crate) fn for_sockets(demand: &HostDemand) -> Option<f64> {
 pub(crate) struct WaitingWithin {
     connections: f64,
     /// Requests that each side serves at a time (Little's law).
-    pub(crate) by_slow: f64,
+    by_slow: f64,
+    /// The same of the slow side, without those that are on their way.
+    pub(crate) in_hand: f64,
     by_fast: f64,
     /// Threads of each side that sleep until another one of the server wakes them, at a time, more than without load.
     asleep_on_slow: f64,
@@ -65,11 +67,12 @@ pub(crate) struct WaitingWithin {
 
 impl WaitingWithin {
     /// `None` where it does not show. Those who sleep so have to be nearly all requests beyond those that are served at a time, more than
-    /// without load, and more than on the fast side; and most of the gap must not be there over one connection.
+    /// without load, and more than on the fast side; and a quarter of the gap must not be there over one connection.
     pub(crate) fn of(gap: &Gap<'_>, machines: &Machines<'_>, many: &View<'_>, alone: &View<'_>) -> Option<Self> {
         let asleep_on_slow = for_each_other(machines.slow.demand())?;
         let asleep_on_fast = for_each_other(machines.fast.as_ref()?.demand())?.max(0.0);
         let [by_slow, by_fast] = served_at_a_time(many, alone)?;
+        let in_hand = in_hand_at_a_time(gap, many, alone)?;
         let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
         let waiting = connections - by_slow.max(1.0);
         // Of fewer than two nobody can tell a lock from a thread that hands its work to another one.
@@ -80,6 +83,7 @@ impl WaitingWithin {
         (is_so && least >= Flip::NOTEWORTHY).then_some(Self {
             connections,
             by_slow,
+            in_hand,
             by_fast,
             asleep_on_slow,
             asleep_on_fast,

@@ -4,7 +4,7 @@ use crate::cause::Standing;
 use crate::evidence::machines::{QUOTA, allowed_cpus};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, Look, Reference, View, percent};
 use crate::probes::{ALONE, Kind, Mode};
-use duel_model::{Evidence, HostDemand, TargetObservation, format_duration_ns};
+use duel_model::{Evidence, HostDemand, TargetObservation, format_duration_ns, web};
 use duel_stats::Estimate;
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
@@ -260,11 +260,21 @@ pub(crate) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
     }
 }
 
-/// How much longer the load generator itself works for each op on the slow side than on the fast one, ns: what arrives there takes it that
-/// long to receive, and over one connection nothing else goes on meanwhile. `None` under load, or where it is not known.
+/// How much longer the load generator itself works for each op on the slow side than on the fast one, ns, because of what it receives there.
+/// `None` under load, where it is not known, or where it does something else for either side: connects or shakes hands more often,
+/// decrypts otherwise, or speaks another version of HTTP.
 pub(crate) fn our_further_work_ns(gap: &Gap<'_>, reference: &View<'_>) -> Option<f64> {
+    /// Shares of connections that are as good as the same.
+    const SAME_SHARE: f64 = 0.1;
     let of = |seen: &TargetObservation| seen.generator_work_ns_per_op;
-    let both = of(reference.slow).zip(of(reference.fast)).filter(|_| gap.mode == Mode::Alone);
+    let is_alike = |share: fn(&TargetObservation) -> Option<f64>| {
+        let [slow, fast] = [reference.slow, reference.fast].map(|seen| share(seen).unwrap_or(0.0));
+        (slow - fast).abs() <= SAME_SHARE
+    };
+    let does_the_same = is_alike(|seen| seen.reused_share)
+        && is_alike(|seen| seen.resumed_share)
+        && [web::TLS_CIPHER, web::HTTP_VERSION].iter().all(|fact| gap.text(gap.slow, fact) == gap.text(gap.fast, fact));
+    let both = of(reference.slow).zip(of(reference.fast)).filter(|_| gap.mode == Mode::Alone && does_the_same);
     both.map(|(slow_ns, fast_ns)| (slow_ns - fast_ns).max(0.0))
 }
 

@@ -382,6 +382,19 @@ fn larger_bodies_that_cannot_be_cut_are_worth_at_least_our_own_work() {
         assert_eq!(finding.confidence, Confidence::Possible, "{explanation:#?}");
         assert!(finding.explains > Some(0.25) && finding.explains < Some(0.9), "{explanation:#?}");
     });
+    // What the server works longer counts as well, as far as ours goes.
+    let read = |server: &Server| Server { facts: Some(vec![("cpu.model", "X")]), all_read: true, ..server.clone() };
+    let mut beside = with(&read(&slow), Some(0.2));
+    beside.servers[0] = read(&base);
+    let mut unread = with(&slow, Some(0.2));
+    unread.servers[0] = base.clone();
+    beside.both_ways(|explanation, side| {
+        assert_eq!(named(explanation)[0], ("http.larger-response", Some(side)), "{explanation:#?}");
+    });
+    assert_never(&unread, "http.larger-response");
+    // Who closes makes us connect again: that is no byte.
+    let closes = Server { keeps: false, head: 900.0, ..base.clone() };
+    assert_never(&World { body: 300.0, ..with(&closes, Some(0.35)) }, "http.larger-response");
     // It takes us hardly anything beside what the server waits, or nobody knows.
     assert_never(&with(&slow, Some(0.02)), "http.larger-response");
     assert_never(&with(&slow, None), "http.larger-response");

@@ -368,6 +368,20 @@ fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
                 assert!(found.explains > Some(0.5) && found.summary.contains("% of each request"), "{explanation:#?}");
                 assert!(named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"), "{explanation:#?}");
             });
+            // A disk that several of them want makes them wait for each other, too.
+            let flushes = Server { disk: 0.5e6, ..pool.clone() };
+            both_ways(&a_world(&flushes, &fast, set_up), |_, explanation, _| {
+                let blamed = explanation.findings.iter().find(|finding| finding.cause == "http.few-workers");
+                assert!(blamed.is_none_or(|finding| finding.explains.is_none()), "{explanation:#?}");
+            });
+        }
+        // On a longer way requests are under way while one holds the lock. They are none of those that are served.
+        let way = Server { round_trip: 2e6, ..locked(&[(FUTEX, connections - 2.0, 0.3), (TIMER, 1.0, 0.0)]) };
+        let fast_way = Server { round_trip: 2e6, ..fast.clone() };
+        if connections >= 8.0 {
+            both_ways(&a_world(&way, &fast_way, set_up), |_, explanation, side| {
+                assert_eq!(named(explanation)[0], ("lock.contention", Some(side)), "{explanation:#?}");
+            });
         }
         // It fills its CPUs: whoever hands a request to another thread waits until that one had its turn.
         let many_cpus = Server { cores: 64.0, kernel: 1.9e6, delay: 0.1e6, ..fast.clone() };

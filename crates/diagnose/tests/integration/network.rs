@@ -248,6 +248,18 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
             let finding = explanation.findings.iter().find(|finding| finding.cause == "net.small-mtu").unwrap();
             assert_eq!((finding.target.as_deref(), finding.confidence), (Some(slow), Confidence::Possible));
         });
+        // To receive them takes us longer, too. Where that is not known, it may be what the gap consists of.
+        let little = |our_work: f64| {
+            let delay = near().delay + our_work;
+            let cpu_ns = 0.1 * cpu_ns;
+            let server = Server { fixed: near().fixed + cpu_ns, delay, our_work, ..near() };
+            read(server, &[], &sent(packets, 300e3 + cpu_ns))
+        };
+        let ours = pair(fast.clone(), little(cpu_ns), 400e3, 1, true);
+        ours.both_ways(|explanation, slow| {
+            assert!(named(explanation).contains(&("net.small-mtu", Some(slow))), "{explanation:#?}");
+        });
+        assert_not_ruled_out(&World { our_byte_ns: None, ..ours }, "net.small-mtu");
         // A queue that shapes splits packets, and what it holds up takes longer than they do.
         for (kind, is_told) in [("tbf", false), ("cake", false), ("fq_codel", true)] {
             let mut slow = slow.clone();

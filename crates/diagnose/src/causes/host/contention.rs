@@ -7,7 +7,7 @@
 //! requests wait for these, and not for each other.
 //!
 //! Where it levels off, what the server's threads sleep in tells a lock from a queue: behind a lock requests wait in threads that
-//! sleep for each other, in a queue they wait where no thread has them yet. In some programs idle threads sleep in the same
+//! sleep for each other, in a queue they wait where no thread has them yet. That one is served at a time tells it from a pool. In some programs idle threads sleep in the same
 //! way (Java's pools). There it tells that one request is served at a time, and that several threads do this work in turn: with one
 //! worker, one thread would do it.
 //!
@@ -26,7 +26,8 @@ use crate::evidence::machines::{
     FULL, Machines, QUOTA, allowed_cpus, busy_share_of_cpus, needs_concurrency, pid, workers,
 };
 use crate::evidence::scaling::{
-    FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections, served_at_a_time,
+    FEWEST_CONNECTIONS, Fall, Law, ONE_AT_A_TIME, Point, connecting_share, could_fall, falls, fewer_connections,
+    in_hand_at_a_time, served_at_a_time,
 };
 use crate::evidence::sleepers::{self, WaitingWithin};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_share};
@@ -39,8 +40,8 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "requests that are served at the same time hinder each other: with more of them, less gets done",
     signature: "throughput falls with more connections on the slow side alone; or hosts: CPU time per request \
                 grows with them though over one connection both are as fast (no segments lost); or it levels off, while CPUs and disks \
-                are idle, and as many of the server's threads as requests wait sleep until another one wakes them, or one \
-                request is served at a time, though several threads do this work in turn",
+                are idle, one request is served at a time, and as many of the server's threads as requests wait sleep until \
+                another one wakes them, or several threads do this work in turn",
     at_most: "likely; possible without more CPU time, where one request is served at a time by several threads, and where nobody sees how \
               busy the disks are",
     needs_machine: false,
@@ -48,9 +49,6 @@ static ENTRY: CauseEntry = CauseEntry {
 
 /// CPU time was counted in other slots than the gap was measured in; beyond a quarter more they do not tell the same.
 const MOST_OF_THE_GAP: f64 = 1.25;
-
-/// Below this, one request is served at a time. The estimate scatters, and parts of two requests overlap.
-const ONE_AT_A_TIME: f64 = 1.5;
 
 /// CPUs that are busy for less of the time are not what requests wait for.
 const MOSTLY_IDLE: f64 = 0.5;
@@ -255,11 +253,11 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     let Some(waiting) = WaitingWithin::of(gap, &machines, many, &alone) else { return Ok(None) };
     let (slow, seen) = (gap.slow_name(), waiting.tell(gap));
     let open = |text: String| Err(Standing::Undecided(gap.on_host(text, Some(by_hand::sleepers(gap, gap.slow)))));
-    if waiting.by_slow >= ONE_AT_A_TIME {
+    if waiting.in_hand >= ONE_AT_A_TIME {
         return open(format!(
-            "{seen}; behind a lock that is held for the whole of a request it would be one at a time, so this is a pool of so many places, \
-             or a lock that is held for {} of each request",
-            percent(1.0 / waiting.by_slow)
+            "{seen}; behind a lock that is held for the whole of a request it would be one at a time. A pool of several places would look \
+             like this, and so would a lock that is held for {} of each request",
+            percent(1.0 / waiting.in_hand)
         ));
     }
     // Whoever holds the lock may do so for as long as a disk takes.
@@ -298,7 +296,8 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     let Some([by_slow, by_fast]) = served_at_a_time(many, &alone) else { return Ok(None) };
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
     let waiting = connections - by_slow.max(1.0);
-    let takes_turns = by_slow < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && waiting >= 2.0;
+    let in_hand = in_hand_at_a_time(gap, many, &alone).unwrap_or(by_slow);
+    let takes_turns = in_hand < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && waiting >= 2.0;
     // Of a pool that is smaller than the number of connections no more can wait than it has threads. Those who waited for work before and wait
     // for the lock now are as many; before a timer of the program's own, which has a time-out, they would be fewer.
     let asleep = slow_side.demand().sleepers.mean_without_timeout();

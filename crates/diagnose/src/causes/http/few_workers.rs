@@ -8,7 +8,8 @@
 //!   lock or for each other would not be busy all the time. What one more worker on each idle CPU would do is counted;
 //! * workers that wait (for a backend, a disk, a timer): the CPUs are idle, and the server has about as many threads or
 //!   processes as it serves requests at a time, by Little's law: its rate times what a request takes alone. Where the
-//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others. A disk that is
+//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others; what a pool is
+//!   worth is known where those who wait for a place are seen to sleep for each other. A disk that is
 //!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, shown_look};
@@ -16,7 +17,7 @@ use crate::causes::likes;
 use crate::evidence::by_hand;
 use crate::evidence::listen_queues::ListenQueues;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
-use crate::evidence::scaling::{fewer_connections, levels_off, served_at_a_time};
+use crate::evidence::scaling::{ONE_AT_A_TIME, fewer_connections, in_hand_at_a_time, levels_off, served_at_a_time};
 use crate::evidence::sleepers::{self, WaitingWithin};
 use crate::evidence::worth::{demands, reference};
 use crate::gap::{Demands, Flip, Gap, Look, View, percent, phase_differences};
@@ -28,8 +29,9 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "http.few-workers",
     description: "the server has too few workers for its CPUs, or serves too few requests at a time",
     signature: "hosts: workers that are busy all the time beside idle CPUs (one that shares its core with a busy \
-                one counts 0.3), or as many threads as requests in service by Little's law",
-    at_most: "likely; possible below eight at a time, or where the fast side's machine is not read",
+                one counts 0.3), or as many threads as requests in service by Little's law, or several requests at a \
+                time, while the server's threads that serve the others sleep until another one wakes them",
+    at_most: "likely; possible below eight at a time, for a pool, or where the fast side's machine is not read",
     needs_machine: true,
 };
 
@@ -100,7 +102,12 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             cpus.count,
             100.0 * cpus.busy / cpus.count
         );
-        return Err(Standing::RuledOut(gap.on_host(text, None)));
+        // Few may be let in to compute.
+        let within = Machines::read(gap).ok().and_then(|machines| WaitingWithin::of(gap, &machines, reference, &alone));
+        return Err(match within {
+            Some(within) => open(format!("{text}; but {}", within.tell(gap))),
+            None => Standing::RuledOut(gap.on_host(text, None)),
+        });
     }
     nothing_else_queues(gap, reference)?;
     bends_sharply(gap, reference, &alone)?;
@@ -230,7 +237,8 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     // Both figures of Little's law scatter by some percent, and a half of one is as close as a count can be.
     let close = |count: f64| count >= 2.0 && (count - by_slow).abs() <= (0.1 * count).max(0.5);
     // One at a time is what a lock looks like as well.
-    if by_slow < 1.5 {
+    let in_hand = in_hand_at_a_time(gap, reference, alone).unwrap_or(by_slow);
+    if in_hand < ONE_AT_A_TIME {
         return open(format!("{facts}: one worker or one lock would look like that"));
     }
     let Some(count) = counts.into_iter().flatten().find(|&count| close(count)) else {
@@ -267,9 +275,16 @@ fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String,
             format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
         return Standing::Undecided(gap.on_host(text, None));
     }
-    let within = Machines::read(gap).ok().and_then(|machines| WaitingWithin::of(gap, &machines, reference, alone));
+    // A disk makes those wait for each other who want the same of it, as followers of one that flushes do.
+    let within = Machines::read(gap)
+        .ok()
+        .filter(|machines| machines.slow.busiest_disk().is_some_and(|share| share < Flip::NOTEWORTHY))
+        .and_then(|machines| WaitingWithin::of(gap, &machines, reference, alone));
     let alike = match &within {
-        Some(_) => format!("A lock that is held for {} of each request would look the same.", percent(1.0 / by_slow)),
+        Some(within) => {
+            let held = percent(1.0 / within.in_hand);
+            format!("A lock that is held for {held} of each request, or a limit on rate, would look the same.")
+        }
         None => "A lock or a limit on rate would look the same.".to_owned(),
     };
     let summary = format!(

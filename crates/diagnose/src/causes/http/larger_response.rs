@@ -160,16 +160,15 @@ fn at_the_fast_price(reference: &View<'_>) -> bool {
 }
 
 /// Of small bodies no part can be asked for, and some servers send none, so that nobody knows what a byte costs. That so many
-/// more bytes come, and that it is receiving which takes longer, fits. A server that sends the end of its answer late would look
-/// the same. What the further bytes cost at least is known where they take the load generator itself that long to receive
-/// ([`moving`]). `beside` tells where they are.
+/// more bytes come fits, where it is receiving that takes longer, or moving them takes so long ([`moving`]). A server that sends the end
+/// of its answer late would look the same. `beside` tells where the further bytes are.
 fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why: &str) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
     let moving = if times_larger >= CLEARLY_LARGER { moving(gap, reference)? } else { None };
-    let least = moving.as_ref().map(|(share, _)| *share);
+    let share = moving.as_ref().map(|(share, _)| *share);
     let is_received_longer =
         in_receiving(gap, reference) >= Flip::EXPLAINS && (!beside.is_empty() || at_the_fast_price(reference));
-    if times_larger < CLEARLY_LARGER || !(is_received_longer || least.is_some()) {
+    if times_larger < CLEARLY_LARGER || !(is_received_longer || share.is_some()) {
         let text = format!("{sizes}, but what a byte costs is not known: {why}");
         return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
     }
@@ -185,36 +184,44 @@ fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why
         facts: vec![gap.evidence(&gap.comparison, sizes.to_owned()), gap.evidence(reference, seen)],
         further: vec![gap.not_measured(format!("not shown by a size sweep: {why}"))],
     };
-    Ok(fit_by_host(gap, &ENTRY, least, Confidence::Possible, told))
+    Ok(fit_by_host(gap, &ENTRY, share, Confidence::Possible, told))
 }
 
-/// What moving the further bytes is worth at least, as a share of the gap, and how that is known; `None` where it is not known, or little.
+/// What moving the further bytes is worth about, as a share of the gap, and how that is known; `None` where it is not known, or little.
 ///
-/// To receive them takes the load generator itself so much longer. To send a byte takes no less than to receive it (each copies it once, and
-/// whoever sends has made it), as far as the server is seen to work longer at all.
+/// The load generator itself works so much longer to receive them. To send a byte takes about as long as to receive it (each copies it once), as
+/// far as the server is seen to work longer at all. Fewer bytes than one read takes make no further read.
 fn moving(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<(f64, String)>, Standing> {
-    let Some(ours_ns) = our_further_work_ns(gap, reference) else { return Ok(None) };
+    /// A record of TLS, and what is read at once.
+    const ONE_READ_BYTES: f64 = 16_384.0;
+    let bytes = reference.slow.bytes_in_per_op.zip(reference.fast.bytes_in_per_op);
+    let ours_ns = our_further_work_ns(gap, reference).filter(|_| bytes.is_some_and(|(a, b)| a - b > ONE_READ_BYTES));
+    let Some(ours_ns) = ours_ns else { return Ok(None) };
     let worth = |ns: f64| share_of_log(reference, ns).filter(|share| *share >= Flip::NOTEWORTHY);
     // Twice as long is the most that it can be.
     if worth(2.0 * ours_ns).is_none() {
         return Ok(None);
     }
     let servers_ns = match gap.demands() {
-        DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        DemandLook::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => {
+            return Err(Standing::Wants(vec![probe]));
+        }
         DemandLook::Shown(Demands { slow, fast: Some(fast) }) => {
             slow.per_op("process.cpu_ns").zip(fast.per_op("process.cpu_ns")).map(|(slow, fast)| (slow - fast).max(0.0))
         }
-        DemandLook::Shown(_) | DemandLook::Missing(_) => None,
+        DemandLook::Shown(_) | DemandLook::NotAsked(_) | DemandLook::Missing(_) => None,
     };
-    let least = servers_ns.map_or_else(|| worth(ours_ns), |ns| worth(ours_ns + ns.min(ours_ns)));
-    let ours = format!("for each of them duel itself works {} longer", format_duration_ns(ours_ns));
+    let share = worth(ours_ns + servers_ns.unwrap_or(0.0).min(ours_ns));
     let by_server = servers_ns
         .map_or_else(String::new, |ns| format!(", and {}'s server {}", gap.slow_name(), format_duration_ns(ns)));
-    Ok(least.map(|least| {
-        let told =
-            format!("{ours}{by_server}: to move the further bytes is worth at least {} of the gap", percent(least));
-        (least, told)
-    }))
+    let told = |share: f64| {
+        format!(
+            "for each response duel itself needs {} more of CPU time{by_server}: to move the further bytes is worth about {} of the gap",
+            format_duration_ns(ours_ns),
+            percent(share)
+        )
+    };
+    Ok(share.map(|share| (share, told(share))))
 }
 
 const REMEDY_OF_BODIES: &str = "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of \

@@ -6,12 +6,11 @@
 //!   slow one connects to is a part of a further hop;
 //! * the slow side's network opens about a connection for each request that we did not open, and the fast side's does not.
 //!
-//! What that is worth is the CPU time that the slow side's machine spends beyond the fast side's. The front's own is all of it: what
-//! answers behind it may be slow for another reason, and takes none of the front's CPU for that, while TLS to it does. Of what others spend
-//! it is no more than one more connection for each request costs the fast side: that is measured, by closing ours. Where less is
-//! counted, two processes that wake each other once more may take the rest, which nobody counts: it is possible, as long as the gap is
-//! no more than two such connections. A far upstream makes connecting longer; that cannot be told from a slow one. Over Unix sockets
-//! nothing is counted.
+//! What that is worth is the CPU time that the slow side's machine spends beyond the fast side's, and over one connection no more than
+//! one more connection for each request costs the fast side: that is measured, by closing ours; with TLS where the slow side's
+//! network also receives what a handshake brings. Where less is counted, two processes that wake each other once more may take the rest,
+//! which nobody counts: it is possible, as long as the gap is no more than two such connections. A far upstream makes connecting
+//! longer; that cannot be told from a slow one. Over Unix sockets nothing is counted.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::causes::likes;
@@ -26,7 +25,8 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "http.upstream-no-keepalive",
     description: "a front connects anew to the server behind it for each request",
     signature: "hosts: answers arrive once more on both, and the slow side's network opens a connection for each request that \
-                is none of ours; its further CPU time is worth the gap, and so is one more connection to the fast side",
+                is none of ours; its further CPU time is worth the gap, as far as one more connection to the fast side \
+                takes as long (with its handshake where those behind it bring one)",
     at_most: "likely, by the CPU time counted; possible where that is little and the gap is no more than two connections to the \
               fast side",
     needs_machine: true,
@@ -34,6 +34,10 @@ static ENTRY: CauseEntry = CauseEntry {
 
 /// Two processes have a part in a connection at either end, and our own is one of the two where the fast side's is measured.
 const MOST_CONNECTIONS: f64 = 2.0;
+
+/// What the first flight of a server over TLS carries at least: its hello, a certificate with an elliptic key, a signature and its
+/// end (RFC 8446, section 4).
+const LEAST_HANDSHAKE_BYTES: f64 = 500.0;
 
 pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
@@ -64,29 +68,32 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let connects = |index| gap.reused_share(index).map_or(0.0, |share| 1.0 - share);
     let ours = (connects(gap.slow) - connects(gap.fast)).max(0.0);
     let part = fronts.further_opened / (fronts.further_opened + ours);
-    let [by_front_ns, by_others_ns] = further_cpu_ns(&demands, fronts.longer)
-        .map(|both| both.map(|ns| part * ns))
+    let further_ns = further_cpu_ns(&demands, fronts.longer)
+        .map(|ns| part * ns)
         .ok_or_else(|| open(format!("{counted}; what CPU time that takes is not known")))?;
-    let further_ns = by_front_ns + by_others_ns;
+    let shakes_hands = fronts.further_received >= LEAST_HANDSHAKE_BYTES * fronts.further_opened;
     let connection_ns = match gap.mode {
-        Mode::Alone => connection_ns(gap, reference)?,
+        Mode::Alone => connection_ns(gap, reference, shakes_hands)?,
         Mode::Loaded => None,
     };
-    let share = match gap.mode {
-        Mode::Alone => share_of_log(reference, by_front_ns + by_others_ns.min(connection_ns.unwrap_or(0.0))),
-        Mode::Loaded => all_cpu_ns(demands.slow).and_then(|all| share_of_resource(gap, reference, further_ns, all)),
+    let share = match (gap.mode, connection_ns) {
+        (Mode::Alone, Some(most_ns)) => share_of_log(reference, further_ns.min(most_ns)),
+        (Mode::Alone, None) => None,
+        (Mode::Loaded, _) => {
+            all_cpu_ns(demands.slow).and_then(|all| share_of_resource(gap, reference, further_ns, all))
+        }
     };
     let by_cpu = share.filter(|share| *share >= Flip::NOTEWORTHY);
     let is_that_long = connection_ns.zip(reference.difference_ns()).is_some_and(|(connection, gap)| {
         gap.mid <= MOST_CONNECTIONS * connection && connection >= Flip::NOTEWORTHY * gap.mid
     });
     let of_connection = connection_ns.map_or_else(String::new, |ns| {
-        format!("; one more connection for each request to {fast} takes {}", format_duration_ns(ns))
+        let tls = if shakes_hands { " and its TLS handshake" } else { "" };
+        format!("; one more connection{tls} for each request to {fast} takes {}", format_duration_ns(ns))
     });
     let facts = format!(
-        "{counted}; a request takes {} more of CPU on {slow}'s machine, {} of it by what serves{of_connection}",
-        format_duration_ns(further_ns),
-        format_duration_ns(by_front_ns)
+        "{counted}; a request takes {} more of CPU on {slow}'s machine{of_connection}",
+        format_duration_ns(further_ns)
     );
     if by_cpu.is_none() && !(waits == Some(true) && is_that_long) {
         return Err(open(format!("{facts}: that is not seen to be worth the gap")));
@@ -113,17 +120,20 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     Ok(fit_by_host(gap, &ENTRY, by_cpu, confidence, told))
 }
 
-/// What one more connection for each request costs the fast side and us, ns: without TLS, since nobody says that there is any
-/// behind the front. `None` where it could not be measured.
-fn connection_ns(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<f64>, Standing> {
+/// What one more connection for each request costs the fast side and us, ns; with its handshake where those behind the front have one, too, and
+/// the fast side shows what one takes. `None` where it could not be measured.
+fn connection_ns(gap: &Gap<'_>, reference: &View<'_>, shakes_hands: bool) -> Result<Option<f64>, Standing> {
     let is_kept = needs_http(gap)?.keepalive;
     match gap.look(if is_kept { ALL_CLOSE } else { KEPT }) {
         Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         Look::Missing(_) => Ok(None),
         Look::Shown(view) => {
-            let tls_ns = |seen: &TargetObservation| seen.phase_mean_ns.get(&phase::TLS.id()).copied().unwrap_or(0.0);
-            let plain_ns = |view: &View<'_>| Some(view.fast_ns()? - tls_ns(view.fast));
-            let both = plain_ns(&view).zip(plain_ns(reference));
+            let tls_ns = |seen: &TargetObservation| match shakes_hands {
+                true => 0.0,
+                false => seen.phase_mean_ns.get(&phase::TLS.id()).copied().unwrap_or(0.0),
+            };
+            let counted_ns = |view: &View<'_>| Some(view.fast_ns()? - tls_ns(view.fast));
+            let both = counted_ns(&view).zip(counted_ns(reference));
             let ns = both.map(|(other, here)| if is_kept { other - here } else { here - other });
             Ok(ns.map(|ns| ns.max(0.0)))
         }
@@ -135,12 +145,11 @@ fn all_cpu_ns(demand: &HostDemand) -> Option<f64> {
     Some(demand.per_op("process.cpu_ns")? + demand.others_cpu_per_op()?)
 }
 
-/// What the front, and others on its machine, spend beyond those of the fast side, ns. What others do there all the time is more for each
-/// op where ops take longer, so of theirs only what the fast side's would not have come to in that time.
-fn further_cpu_ns(demands: &Demands<'_>, longer: f64) -> Option<[f64; 2]> {
+/// What the slow side's machine spends beyond the fast side's. What others do there all the time is more for each op where ops take
+/// longer, so of theirs only what the fast side's would not have come to in that time.
+fn further_cpu_ns(demands: &Demands<'_>, longer: f64) -> Option<f64> {
     let (slow, fast) = (demands.slow, demands.fast?);
     let by_front = slow.per_op("process.cpu_ns")? - fast.per_op("process.cpu_ns")?;
     let by_others = slow.others_cpu_per_op()? - longer * fast.others_cpu_per_op()?;
-    // A front that has less to do, since others do it, is no loss.
-    Some(if by_front < 0.0 { [0.0, (by_front + by_others.max(0.0)).max(0.0)] } else { [by_front, by_others.max(0.0)] })
+    Some((by_front + by_others.max(0.0)).max(0.0))
 }

@@ -4,7 +4,7 @@
 //! a flip that puts the cause in rather than taking it away; what it shows is the same.
 //!
 //! Where the fast side's machine has a card that cuts segments for it and the slow side's has none, equal segments do
-//! not cost the same. Then packets per request and CPU time are counted on the machines.
+//! not cost the same. Then packets per request and CPU time are counted on the machines, and over one connection our own.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
 use crate::evidence::by_hand;
@@ -144,26 +144,26 @@ fn by_packets(
         format_duration_ns(fast_cpu_ns)
     );
     // Whoever receives them one by one works longer, too.
-    let ours_ns = our_further_work_ns(gap, reference).unwrap_or(0.0);
+    let known_ns = our_further_work_ns(gap, reference);
+    let ours_ns = known_ns.unwrap_or(0.0);
     let cpu_told = match ours_ns > 0.0 {
-        true => format!("{cpu_told}; duel itself works {} longer to receive it", format_duration_ns(ours_ns)),
+        true => format!("{cpu_told}; duel itself needs {} more to receive a response", format_duration_ns(ours_ns)),
         false => cpu_told,
     };
     let worth = share_of_log(reference, slow_cpu_ns - fast_cpu_ns + ours_ns);
     if worth.is_none_or(|share| share < Flip::NOTEWORTHY) {
         // On a CPU that others want, that much time takes longer.
-        return Err(
-            match acquit(
-                &most(gap, reference, of_slow, [slow_cpu_ns + ours_ns, fast_cpu_ns]),
-                gap.on_host(cpu_told, None),
-            ) {
-                Standing::RuledOut(cpu) => {
-                    settled(format!("{packets}; {}: that is not what the gap consists of", cpu.text))
-                }
-                Standing::Undecided(cpu) => open(&cpu.text),
-                standing => standing,
-            },
-        );
+        let most = match (gap.mode, known_ns) {
+            (Mode::Alone, None) => Err("how long duel itself works to receive them is not known".to_owned()),
+            _ => most(gap, reference, of_slow, [slow_cpu_ns + ours_ns, fast_cpu_ns]),
+        };
+        return Err(match acquit(&most, gap.on_host(cpu_told, None)) {
+            Standing::RuledOut(cpu) => {
+                settled(format!("{packets}; {}: that is not what the gap consists of", cpu.text))
+            }
+            Standing::Undecided(cpu) => open(&cpu.text),
+            standing => standing,
+        });
     }
     if let Some((link, kind)) = may_split_packets(gap, of_slow) {
         return Err(open(&format!(

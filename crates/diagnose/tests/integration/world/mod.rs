@@ -38,6 +38,8 @@ const BY_IPV6: &str = "[2001:db8::7]:80";
 const BY_IPV4: &str = "192.0.2.7:80";
 /// What the load generator itself works for each request beside its bytes.
 const OUR_WORK_NS: f64 = 5e3;
+/// And for each connection, with its handshake.
+const OUR_CONNECTING_NS: f64 = 250e3;
 
 /// What a server costs. Times in ns of a CPU of factor 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,6 +116,8 @@ pub struct Server {
     pub outside: f64,
     /// CPU time per op of the load generator, where it runs on the server's own machine.
     pub generator: f64,
+    /// CPU time per op of the load generator beyond what each request and its bytes take it, wherever it runs.
+    pub our_work: f64,
     /// Time per op at a disk that serves one request at a time.
     pub disk: f64,
     /// What it reads of what it is asked for the first time; `None`: nobody counts what it reads.
@@ -271,6 +275,7 @@ impl Default for Server {
             kernel: 0.0,
             outside: 0.0,
             generator: 0.0,
+            our_work: 0.0,
             disk: 0.0,
             first_reads: None,
             kappa: 0.0,
@@ -714,7 +719,9 @@ impl World {
             service_profile,
             body_bytes_per_op: Some(shown.bytes),
             bytes_in_per_op: Some(bytes_in),
-            generator_work_ns_per_op: self.our_byte_ns.map(|byte_ns| OUR_WORK_NS + byte_ns * bytes_in),
+            generator_work_ns_per_op: self.our_byte_ns.map(|byte_ns| {
+                OUR_WORK_NS + server.our_work + byte_ns * bytes_in + (1.0 - shown.reused) * OUR_CONNECTING_NS
+            }),
             reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(facts),
