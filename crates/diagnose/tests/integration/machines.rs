@@ -376,7 +376,8 @@ fn a_lock_that_levels_off_is_told_from_a_queue_by_what_threads_sleep_for() {
             });
         }
         // On a longer way requests are under way while one holds the lock. They are none of those that are served.
-        let way = Server { round_trip: 2e6, ..locked(&[(FUTEX, connections - 2.0, 0.3), (TIMER, 1.0, 0.0)]) };
+        let way =
+            Server { places: 2.0, round_trip: 2e6, ..locked(&[(FUTEX, connections - 2.0, 0.3), (TIMER, 1.0, 0.0)]) };
         let fast_way = Server { round_trip: 2e6, ..fast.clone() };
         if connections >= 8.0 {
             both_ways(&a_world(&way, &fast_way, set_up), |_, explanation, side| {
