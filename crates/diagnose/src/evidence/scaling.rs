@@ -9,6 +9,7 @@
 //! κ beyond zero is necessary for a throughput that falls, and not enough: the law has no place for the time that
 //! requests spend elsewhere, whose sharp bend into a plateau looks like a small κ. So nobody is accused by it alone.
 
+use crate::cause::Standing;
 use crate::evidence::trip::trips;
 use crate::gap::{Flip, Gap, Look, View, phase_differences};
 use crate::probes::{ALONE, CONNECTIONS};
@@ -147,12 +148,23 @@ pub(crate) fn served_at_a_time(many: &View<'_>, alone: &View<'_>) -> Option<[f64
 /// Below this, one request is served at a time: behind one lock, or by one worker. The estimate scatters, and parts of two requests overlap.
 pub(crate) const ONE_AT_A_TIME: f64 = 1.5;
 
-/// Requests that the slow side's server has in hand at a time: the same, without the time that they travel, where that is known. (By the shortest
-/// times of connecting: what else these hold is none of the way.)
-pub(crate) fn in_hand_at_a_time(gap: &Gap<'_>, many: &View<'_>, alone: &View<'_>) -> Option<f64> {
-    let on_the_way_ns = trips(gap).map_or(0.0, |trips| trips.slow.floor_ns);
-    let takes_ns = (alone.slow_ns()? - on_the_way_ns).max(0.0);
-    Some(many.slow.rate_per_s? * takes_ns / 1e9)
+/// Requests that the slow side's server has in hand at a time: the same, without the time that they travel. (By the shortest times of
+/// connecting: what else these hold is none of the way.) That is asked for where it matters, which is where more than one is served.
+pub(crate) fn in_hand_at_a_time(
+    gap: &Gap<'_>,
+    many: &View<'_>,
+    alone: &View<'_>,
+    by_slow: f64,
+) -> Result<f64, Standing> {
+    if by_slow < ONE_AT_A_TIME {
+        return Ok(by_slow);
+    }
+    match trips(gap) {
+        Ok(trips) => Ok(by_slow
+            - many.slow.rate_per_s.unwrap_or(0.0) * trips.slow.floor_ns.min(alone.slow_ns().unwrap_or(0.0)) / 1e9),
+        Err(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
+        Err(_) => Ok(by_slow),
+    }
 }
 
 /// Whether throughput of the slow side was seen to level off: it does not fall on the way to `many` connections, beyond what the

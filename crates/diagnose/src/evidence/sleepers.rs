@@ -5,6 +5,7 @@
 //! Kirkwood, *Fuss, Futexes and Furwocks*, 2002): for a lock, a place in a pool, or work that a thread does for all. Some runtimes sleep
 //! for timers in a futex as well; these have a time-out, which the arguments of the system call tell.
 
+use crate::cause::Standing;
 use crate::evidence::machines::{Machines, pid};
 use crate::evidence::scaling::{in_hand_at_a_time, served_at_a_time};
 use crate::gap::{Flip, Gap, View};
@@ -68,27 +69,30 @@ pub(crate) struct WaitingWithin {
 impl WaitingWithin {
     /// `None` where it does not show. Those who sleep so have to be nearly all requests beyond those that are served at a time, more than
     /// without load, and more than on the fast side; and a quarter of the gap must not be there over one connection.
-    pub(crate) fn of(gap: &Gap<'_>, machines: &Machines<'_>, many: &View<'_>, alone: &View<'_>) -> Option<Self> {
-        let asleep_on_slow = for_each_other(machines.slow.demand())?;
-        let asleep_on_fast = for_each_other(machines.fast.as_ref()?.demand())?.max(0.0);
-        let [by_slow, by_fast] = served_at_a_time(many, alone)?;
-        let in_hand = in_hand_at_a_time(gap, many, alone)?;
+    pub(crate) fn of(
+        gap: &Gap<'_>,
+        machines: &Machines<'_>,
+        many: &View<'_>,
+        alone: &View<'_>,
+    ) -> Result<Option<Self>, Standing> {
+        let on_fast = machines.fast.as_ref().and_then(|fast| for_each_other(fast.demand()));
+        let (Some(asleep_on_slow), Some(on_fast)) = (for_each_other(machines.slow.demand()), on_fast) else {
+            return Ok(None);
+        };
+        let Some([by_slow, by_fast]) = served_at_a_time(many, alone) else { return Ok(None) };
+        let asleep_on_fast = on_fast.max(0.0);
         let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
         let waiting = connections - by_slow.max(1.0);
         // Of fewer than two nobody can tell a lock from a thread that hands its work to another one.
         let is_so = waiting >= 2.0 && asleep_on_slow - asleep_on_fast >= Flip::EXPLAINS * waiting;
         let more_log = many.log.mid - alone.log.mid;
         let least = (more_log - many.log.half().hypot(alone.log.half())) / many.log.mid;
+        if !is_so || least < Flip::NOTEWORTHY {
+            return Ok(None);
+        }
+        let in_hand = in_hand_at_a_time(gap, many, alone, by_slow)?;
         let share = more_log / many.log.mid;
-        (is_so && least >= Flip::NOTEWORTHY).then_some(Self {
-            connections,
-            by_slow,
-            in_hand,
-            by_fast,
-            asleep_on_slow,
-            asleep_on_fast,
-            share,
-        })
+        Ok(Some(Self { connections, by_slow, in_hand, by_fast, asleep_on_slow, asleep_on_fast, share }))
     }
 
     /// `of 9 requests at a time A serves 3.0, and 5.7 more of its threads …`

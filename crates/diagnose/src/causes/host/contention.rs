@@ -250,7 +250,7 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
         return Ok(None);
     }
     let Look::Shown(alone) = gap.look(ALONE) else { return Ok(None) };
-    let Some(waiting) = WaitingWithin::of(gap, &machines, many, &alone) else { return Ok(None) };
+    let Some(waiting) = WaitingWithin::of(gap, &machines, many, &alone)? else { return Ok(None) };
     let (slow, seen) = (gap.slow_name(), waiting.tell(gap));
     let open = |text: String| Err(Standing::Undecided(gap.on_host(text, Some(by_hand::sleepers(gap, gap.slow)))));
     if waiting.in_hand >= ONE_AT_A_TIME {
@@ -296,7 +296,7 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     let Some([by_slow, by_fast]) = served_at_a_time(many, &alone) else { return Ok(None) };
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
     let waiting = connections - by_slow.max(1.0);
-    let in_hand = in_hand_at_a_time(gap, many, &alone).unwrap_or(by_slow);
+    let in_hand = in_hand_at_a_time(gap, many, &alone, by_slow)?;
     let takes_turns = in_hand < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && waiting >= 2.0;
     // Of a pool that is smaller than the number of connections no more can wait than it has threads. Those who waited for work before and wait
     // for the lock now are as many; before a timer of the program's own, which has a time-out, they would be fewer.

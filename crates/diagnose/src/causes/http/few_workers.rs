@@ -103,7 +103,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             100.0 * cpus.busy / cpus.count
         );
         // Few may be let in to compute.
-        let within = Machines::read(gap).ok().and_then(|machines| WaitingWithin::of(gap, &machines, reference, &alone));
+        let within = WaitingWithin::of(gap, &Machines::read(gap)?, reference, &alone)?;
         return Err(match within {
             Some(within) => open(format!("{text}; but {}", within.tell(gap))),
             None => Standing::RuledOut(gap.on_host(text, None)),
@@ -111,7 +111,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     nothing_else_queues(gap, reference)?;
     bends_sharply(gap, reference, &alone)?;
-    Ok(waiting(gap, reference, &alone, &cpus, workers.len()))
+    waiting(gap, reference, &alone, &cpus, workers.len())
 }
 
 /// Workers that are busy all the time.
@@ -217,11 +217,17 @@ fn bends_sharply(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>) -> Resul
 }
 
 /// Workers that wait for something else than a CPU.
-fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, threads: usize) -> Standing {
+fn waiting(
+    gap: &Gap<'_>,
+    reference: &View<'_>,
+    alone: &View<'_>,
+    cpus: &Cpus,
+    threads: usize,
+) -> Result<Standing, Standing> {
     let slow = gap.slow_name();
     let open = |text: String| Standing::Undecided(gap.on_host(text, None));
     let Some([by_slow, by_fast]) = served_at_a_time(reference, alone) else {
-        return open("how many requests are served at a time is not known".to_owned());
+        return Err(open("how many requests are served at a time is not known".to_owned()));
     };
     let facts = format!(
         "{slow} serves about {by_slow:.1} requests at a time, {} {by_fast:.1}, and the {:.0} CPUs that {slow} may use are \
@@ -237,9 +243,9 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     // Both figures of Little's law scatter by some percent, and a half of one is as close as a count can be.
     let close = |count: f64| count >= 2.0 && (count - by_slow).abs() <= (0.1 * count).max(0.5);
     // One at a time is what a lock looks like as well.
-    let in_hand = in_hand_at_a_time(gap, reference, alone).unwrap_or(by_slow);
+    let in_hand = in_hand_at_a_time(gap, reference, alone, by_slow)?;
     if in_hand < ONE_AT_A_TIME {
-        return open(format!("{facts}: one worker or one lock would look like that"));
+        return Err(open(format!("{facts}: one worker or one lock would look like that")));
     }
     let Some(count) = counts.into_iter().flatten().find(|&count| close(count)) else {
         return limited(gap, reference, alone, facts, by_slow);
@@ -247,10 +253,10 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     let share = (by_fast / by_slow).ln() / reference.log.mid;
     let text = format!("{facts}; it has {count:.0} threads or processes for that");
     if share < Flip::NOTEWORTHY {
-        return Standing::RuledOut(gap.on_host(text, None));
+        return Err(Standing::RuledOut(gap.on_host(text, None)));
     }
     let confidence = if count < MOST_BY_CHANCE { Confidence::Possible } else { Confidence::Likely };
-    fit_by_host(gap, &ENTRY, Some(share), confidence, told(gap, alone, text))
+    Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told(gap, alone, text)))
 }
 
 /// A limit on what is served at a time that is not its number of workers: of connections, say, or of a pool.
@@ -260,7 +266,13 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
 ///
 /// A limit on rate serves as few at a time. One on bytes shows while responses are received, and is excluded by that; one
 /// on requests is not, so it is possible at most.
-fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String, by_slow: f64) -> Standing {
+fn limited(
+    gap: &Gap<'_>,
+    reference: &View<'_>,
+    alone: &View<'_>,
+    facts: String,
+    by_slow: f64,
+) -> Result<Standing, Standing> {
     let slow = gap.slow_name();
     let differences = phase_differences(reference);
     let of = |wanted: fn(Phase) -> bool| -> f64 {
@@ -273,13 +285,12 @@ fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String,
     if !queued || !fewer {
         let text =
             format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
-        return Standing::Undecided(gap.on_host(text, None));
+        return Err(Standing::Undecided(gap.on_host(text, None)));
     }
     // A disk makes those wait for each other who want the same of it, as followers of one that flushes do.
-    let within = Machines::read(gap)
-        .ok()
-        .filter(|machines| machines.slow.busiest_disk().is_some_and(|share| share < Flip::NOTEWORTHY))
-        .and_then(|machines| WaitingWithin::of(gap, &machines, reference, alone));
+    let machines = Machines::read(gap)?;
+    let is_no_disk = machines.slow.busiest_disk().is_some_and(|share| share < Flip::NOTEWORTHY);
+    let within = if is_no_disk { WaitingWithin::of(gap, &machines, reference, alone)? } else { None };
     let alike = match &within {
         Some(within) => {
             let held = percent(1.0 / within.in_hand);
@@ -296,7 +307,7 @@ fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String,
             format!("{} Make the pool larger, or hold the lock for a shorter time.", sleepers::thread_dump(gap));
         told.facts.push(gap.on_host(within.tell(gap), Some(by_hand::sleepers(gap, gap.slow))));
     }
-    fit_by_host(gap, &ENTRY, within.map(|within| within.share), Confidence::Possible, told)
+    Ok(fit_by_host(gap, &ENTRY, within.map(|within| within.share), Confidence::Possible, told))
 }
 
 fn told(gap: &Gap<'_>, alone: &View<'_>, facts: String) -> Told {
