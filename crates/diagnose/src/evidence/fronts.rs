@@ -19,7 +19,7 @@ pub(crate) struct Fronts {
     /// Connections per op that the slow side opens beyond the fast one. What opens some all the time, for whomever, opens more for each
     /// op where ops take longer; as many as the fast side shows of that are none of them.
     pub(crate) further_opened: f64,
-    /// Bytes per op that arrive on the slow side beyond the fast one, without the heads of segments.
+    /// Bytes per op that arrive on the slow side beyond the fast one, without the heads of segments and what a larger answer has.
     pub(crate) further_received: f64,
     /// How many times as long an op takes on the slow side: as many times as much goes on meanwhile that is none of it.
     pub(crate) longer: f64,
@@ -63,7 +63,9 @@ impl Fronts {
         let time_per_op = |demand: &HostDemand| demand.elapsed_ns as f64 / demand.ops.max(1) as f64;
         let longer = (time_per_op(demands.slow) / time_per_op(fast_demand)).max(1.0);
         let further_opened = (slow.opened - longer * fast.opened).max(0.0);
-        let further_received = slow.received - fast.received;
+        let answer_bytes = seen.slow.bytes_in_per_op.zip(seen.fast.bytes_in_per_op);
+        let larger_bytes = answer_bytes.map_or(0.0, |(of_slow, of_fast)| (of_slow - of_fast).max(0.0));
+        let further_received = slow.received - fast.received - larger_bytes;
         Ok(Self { slow, fast, further_opened, further_received, longer })
     }
 }

@@ -148,23 +148,25 @@ pub(crate) fn served_at_a_time(many: &View<'_>, alone: &View<'_>) -> Option<[f64
 /// Below this, one request is served at a time: behind one lock, or by one worker. The estimate scatters, and parts of two requests overlap.
 pub(crate) const ONE_AT_A_TIME: f64 = 1.5;
 
-/// Requests that the slow side's server has in hand at a time: the same, without the time that they travel. (By the shortest times of
-/// connecting: what else these hold is none of the way.) That is asked for where it matters, which is where more than one is served.
-pub(crate) fn in_hand_at_a_time(
-    gap: &Gap<'_>,
-    many: &View<'_>,
-    alone: &View<'_>,
-    by_slow: f64,
-) -> Result<f64, Standing> {
+/// Requests that the slow side's server has in hand at a time: the same, without those that travel. (By the shortest times of connecting:
+/// what else these hold is none of the way.) How long the way is, is asked for where it matters, which is where more than one is served, and
+/// where there is time for that.
+pub(crate) fn in_hand_at_a_time(gap: &Gap<'_>, alone: &View<'_>, by_slow: f64) -> Result<f64, Standing> {
     if by_slow < ONE_AT_A_TIME {
         return Ok(by_slow);
     }
-    match trips(gap) {
-        Ok(trips) => Ok(by_slow
-            - many.slow.rate_per_s.unwrap_or(0.0) * trips.slow.floor_ns.min(alone.slow_ns().unwrap_or(0.0)) / 1e9),
-        Err(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
-        Err(_) => Ok(by_slow),
-    }
+    let trip_ns = match trips(gap) {
+        Ok(trips) => trips.slow.floor_ns,
+        Err(Standing::Wants(probes)) if probes.iter().all(|probe| probe.budget_ns <= gap.case.budget_left_ns) => {
+            return Err(Standing::Wants(probes));
+        }
+        Err(_) => return Ok(by_slow),
+    };
+    // Once for the request and its answer, and for a new connection once more, twice with TLS.
+    let connects = 1.0 - alone.slow.reused_share.unwrap_or(1.0);
+    let travels_ns = trip_ns * (1.0 + connects * if gap.uses_tls(gap.slow) { 2.0 } else { 1.0 });
+    let takes_ns = alone.slow_ns().unwrap_or(0.0);
+    Ok(by_slow * (1.0 - travels_ns / takes_ns.max(1.0)).max(0.0))
 }
 
 /// Whether throughput of the slow side was seen to level off: it does not fall on the way to `many` connections, beyond what the

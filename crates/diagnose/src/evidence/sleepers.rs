@@ -7,7 +7,7 @@
 
 use crate::cause::Standing;
 use crate::evidence::machines::{Machines, pid};
-use crate::evidence::scaling::{in_hand_at_a_time, served_at_a_time};
+use crate::evidence::scaling::{ONE_AT_A_TIME, in_hand_at_a_time, served_at_a_time};
 use crate::gap::{Flip, Gap, View};
 use duel_model::{HostDemand, Sleepers, format_figure};
 
@@ -56,7 +56,7 @@ pub(crate) struct WaitingWithin {
     connections: f64,
     /// Requests that each side serves at a time (Little's law).
     by_slow: f64,
-    /// The same of the slow side, without those that are on their way.
+    /// The same of the slow side, without those that travel.
     pub(crate) in_hand: f64,
     by_fast: f64,
     /// Threads of each side that sleep until another one of the server wakes them, at a time, more than without load.
@@ -90,19 +90,26 @@ impl WaitingWithin {
         if !is_so || least < Flip::NOTEWORTHY {
             return Ok(None);
         }
-        let in_hand = in_hand_at_a_time(gap, many, alone, by_slow)?;
+        let in_hand = in_hand_at_a_time(gap, alone, by_slow)?;
         let share = more_log / many.log.mid;
         Ok(Some(Self { connections, by_slow, in_hand, by_fast, asleep_on_slow, asleep_on_fast, share }))
     }
 
-    /// `of 9 requests at a time A serves 3.0, and 5.7 more of its threads …`
+    /// `of 9 requests at a time A serves 3.0, and 5.7 more of its threads ...`
     pub(crate) fn tell(&self, gap: &Gap<'_>) -> String {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let travel = self.by_slow - self.in_hand;
+        let travelling = if travel >= 0.1 { format!(" ({travel:.1} of them travel)") } else { String::new() };
         format!(
-            "of {:.0} requests at a time {slow} serves {:.1}, and {:.1} more of its threads than without load sleep until another one \
-             of them wakes them; {fast} serves {:.1}, and there it is {:.1}",
+            "of {:.0} requests at a time {slow} serves {:.1}{travelling}, and {:.1} more of its threads than without load sleep until \
+             another one of them wakes them; {fast} serves {:.1}, and there it is {:.1}",
             self.connections, self.by_slow, self.asleep_on_slow, self.by_fast, self.asleep_on_fast
         )
+    }
+
+    /// Whether several seem to be served at a time, as long as those that travel are counted.
+    pub(crate) fn seems_several(&self) -> bool {
+        self.by_slow >= ONE_AT_A_TIME
     }
 }
 

@@ -262,7 +262,7 @@ pub(crate) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
 
 /// How much longer the load generator itself works for each op on the slow side than on the fast one, ns, because of what it receives there.
 /// `None` under load, where it is not known, or where it does something else for either side: connects or shakes hands more often,
-/// decrypts otherwise, or speaks another version of HTTP.
+/// decrypts otherwise, or speaks another version of HTTP. Where connections are not kept, their handshakes have to be alike.
 pub(crate) fn our_further_work_ns(gap: &Gap<'_>, reference: &View<'_>) -> Option<f64> {
     /// Shares of connections that are as good as the same.
     const SAME_SHARE: f64 = 0.1;
@@ -271,9 +271,14 @@ pub(crate) fn our_further_work_ns(gap: &Gap<'_>, reference: &View<'_>) -> Option
         let [slow, fast] = [reference.slow, reference.fast].map(|seen| share(seen).unwrap_or(0.0));
         (slow - fast).abs() <= SAME_SHARE
     };
+    let are_same =
+        |facts: &[&'static str]| facts.iter().all(|fact| gap.text(gap.slow, fact) == gap.text(gap.fast, fact));
+    let chains = || gap.count(gap.slow, web::CHAIN_BYTES) == gap.count(gap.fast, web::CHAIN_BYTES);
+    let are_kept = reference.slow.reused_share.is_some_and(|share| share >= 1.0 - SAME_SHARE);
     let does_the_same = is_alike(|seen| seen.reused_share)
         && is_alike(|seen| seen.resumed_share)
-        && [web::TLS_CIPHER, web::HTTP_VERSION].iter().all(|fact| gap.text(gap.slow, fact) == gap.text(gap.fast, fact));
+        && are_same(&[web::TLS_CIPHER, web::HTTP_VERSION, web::CONTENT_ENCODING])
+        && (are_kept || are_same(&[web::TLS_VERSION, web::TLS_GROUP, web::CERTIFICATE_KEY]) && chains());
     let both = of(reference.slow).zip(of(reference.fast)).filter(|_| gap.mode == Mode::Alone && does_the_same);
     both.map(|(slow_ns, fast_ns)| (slow_ns - fast_ns).max(0.0))
 }

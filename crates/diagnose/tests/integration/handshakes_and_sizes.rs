@@ -392,6 +392,9 @@ fn larger_bodies_that_cannot_be_cut_are_worth_at_least_our_own_work() {
         assert_eq!(named(explanation)[0], ("http.larger-response", Some(side)), "{explanation:#?}");
     });
     assert_never(&unread, "http.larger-response");
+    // Piece by piece they take us far longer than as many bytes: that is no matter of how many there are.
+    let in_pieces = Server { larger: 3.0, our_work: 600e3, delay: base.delay + 600e3, ..base.clone() };
+    assert_never(&with(&in_pieces, Some(0.35)), "http.larger-response");
     // What we do otherwise for either side is no byte.
     let shakes_hands = Server { tls: true, ..slow.clone() };
     assert_never(&with(&shakes_hands, Some(0.35)), "http.larger-response");

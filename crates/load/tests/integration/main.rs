@@ -5,6 +5,7 @@
 
 mod accounting;
 mod common;
+#[cfg(target_os = "linux")]
 mod local_ports;
 mod run_up;
 mod shapes;

@@ -264,7 +264,9 @@ fn by_sleepers(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     if machines.slow.busiest_disk().is_some_and(|share| share >= Flip::NOTEWORTHY) {
         return open(format!("{seen}; but a disk of {slow}'s machine is busy, too, and they may wait for that"));
     }
-    let confidence = if machines.slow.busiest_disk().is_some() { Confidence::Likely } else { Confidence::Possible };
+    // How long the way is has no interval.
+    let is_plain = machines.slow.busiest_disk().is_some() && !waiting.seems_several();
+    let confidence = if is_plain { Confidence::Likely } else { Confidence::Possible };
     let summary = format!(
         "Requests wait for each other within {slow}'s server, as they do behind a lock that one holds after the other, or for the one \
          place of a pool: {seen}. That is worth about {} of the gap.",
@@ -296,8 +298,7 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     let Some([by_slow, by_fast]) = served_at_a_time(many, &alone) else { return Ok(None) };
     let connections = f64::from(machines.view.connections().unwrap_or(gap.case.plan.lanes()));
     let waiting = connections - by_slow.max(1.0);
-    let in_hand = in_hand_at_a_time(gap, many, &alone, by_slow)?;
-    let takes_turns = in_hand < ONE_AT_A_TIME && by_fast >= 2.0 * by_slow && waiting >= 2.0;
+    let takes_turns = by_fast >= 2.0 * by_slow && waiting >= 2.0;
     // Of a pool that is smaller than the number of connections no more can wait than it has threads. Those who waited for work before and wait
     // for the lock now are as many; before a timer of the program's own, which has a time-out, they would be fewer.
     let asleep = slow_side.demand().sleepers.mean_without_timeout();
@@ -306,6 +307,9 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
         asleep >= Flip::EXPLAINS * waiting.min(threads - by_slow) && more >= -by_slow.max(1.0) - 0.5 * waiting
     });
     if !takes_turns || !is_shared(shares) || !sleep_for_each_other {
+        return Ok(None);
+    }
+    if in_hand_at_a_time(gap, &alone, by_slow)? >= ONE_AT_A_TIME {
         return Ok(None);
     }
     // All but a few wait for their turn. Not all as long: whoever lets go of a lock may take it again before others wake up.

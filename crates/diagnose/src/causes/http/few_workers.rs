@@ -229,8 +229,9 @@ fn waiting(
     let Some([by_slow, by_fast]) = served_at_a_time(reference, alone) else {
         return Err(open("how many requests are served at a time is not known".to_owned()));
     };
+    let in_hand = in_hand_at_a_time(gap, alone, by_slow)?;
     let facts = format!(
-        "{slow} serves about {by_slow:.1} requests at a time, {} {by_fast:.1}, and the {:.0} CPUs that {slow} may use are \
+        "{slow} serves about {in_hand:.1} requests at a time, {} {by_fast:.1}, and the {:.0} CPUs that {slow} may use are \
          {:.0} % busy",
         gap.fast_name(),
         cpus.count,
@@ -241,9 +242,8 @@ fn waiting(
     let threads = threads as f64;
     let counts = [Some(threads), Some(threads - 1.0), processes, processes.map(|count| count - 1.0)];
     // Both figures of Little's law scatter by some percent, and a half of one is as close as a count can be.
-    let close = |count: f64| count >= 2.0 && (count - by_slow).abs() <= (0.1 * count).max(0.5);
+    let close = |count: f64| count >= 2.0 && (count - in_hand).abs() <= (0.1 * count).max(0.5);
     // One at a time is what a lock looks like as well.
-    let in_hand = in_hand_at_a_time(gap, reference, alone, by_slow)?;
     if in_hand < ONE_AT_A_TIME {
         return Err(open(format!("{facts}: one worker or one lock would look like that")));
     }

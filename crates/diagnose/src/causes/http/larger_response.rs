@@ -194,9 +194,14 @@ fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why
 fn moving(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<(f64, String)>, Standing> {
     /// A record of TLS, and what is read at once.
     const ONE_READ_BYTES: f64 = 16_384.0;
+    let Some(ours_ns) = our_further_work_ns(gap, reference) else { return Ok(None) };
     let bytes = reference.slow.bytes_in_per_op.zip(reference.fast.bytes_in_per_op);
-    let ours_ns = our_further_work_ns(gap, reference).filter(|_| bytes.is_some_and(|(a, b)| a - b > ONE_READ_BYTES));
-    let Some(ours_ns) = ours_ns else { return Ok(None) };
+    let Some((of_slow, of_fast)) = bytes.filter(|(of_slow, of_fast)| of_slow - of_fast > ONE_READ_BYTES) else {
+        return Ok(None);
+    };
+    // As dear as the fast side's bytes at most: beyond that it is how they come, piece by piece.
+    let price = reference.fast.generator_work_ns_per_op.map_or(f64::INFINITY, |ns| ns / of_fast);
+    let ours_ns = ours_ns.min(price * (of_slow - of_fast));
     let worth = |ns: f64| share_of_log(reference, ns).filter(|share| *share >= Flip::NOTEWORTHY);
     // Twice as long is the most that it can be.
     if worth(2.0 * ours_ns).is_none() {

@@ -71,7 +71,8 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let further_ns = further_cpu_ns(&demands, fronts.longer)
         .map(|ns| part * ns)
         .ok_or_else(|| open(format!("{counted}; what CPU time that takes is not known")))?;
-    let shakes_hands = fronts.further_received >= LEAST_HANDSHAKE_BYTES * fronts.further_opened;
+    let shakes_hands =
+        gap.uses_tls(gap.fast) && fronts.further_received >= LEAST_HANDSHAKE_BYTES * fronts.further_opened;
     let connection_ns = match gap.mode {
         Mode::Alone => connection_ns(gap, reference, shakes_hands)?,
         Mode::Loaded => None,

@@ -27,6 +27,8 @@ static ENTRY: CauseEntry = CauseEntry {
 
 /// A gap of a quarter in time per byte takes at least a quarter more packets, if packets were all that counts.
 const CLEARLY_SMALLER: f64 = 0.8;
+/// Of a larger response our further work is not that of packets alone.
+const MOST_BYTES: f64 = 1.1;
 /// Packets of half the size on one machine are no chance, and no tunnel's header either.
 const FEWER_BYTES: f64 = 0.5;
 
@@ -144,7 +146,9 @@ fn by_packets(
         format_duration_ns(fast_cpu_ns)
     );
     // Whoever receives them one by one works longer, too.
-    let known_ns = our_further_work_ns(gap, reference);
+    let bytes = reference.slow.bytes_in_per_op.zip(reference.fast.bytes_in_per_op);
+    let are_as_many = bytes.is_some_and(|(of_slow, of_fast)| of_slow <= MOST_BYTES * of_fast);
+    let known_ns = our_further_work_ns(gap, reference).filter(|_| are_as_many);
     let ours_ns = known_ns.unwrap_or(0.0);
     let cpu_told = match ours_ns > 0.0 {
         true => format!("{cpu_told}; duel itself needs {} more to receive a response", format_duration_ns(ours_ns)),
