@@ -166,7 +166,7 @@ fn a_front_that_shakes_hands_behind_it_may_compute_as_long_as_a_handshake_takes(
     // A larger answer is no handshake.
     let larger = Server { fixed: slow.fixed + 1e6, larger: 1.5, ..slow.clone() };
     assert_never(&set_up(with_bytes(&larger, 4_300.0), base.clone(), true, 1), CONNECTS);
-    // So does what is behind it.
+    // What is behind it computes for something else.
     let computes_behind = Server { outside: slow.outside + 20e6, ..slow };
     assert_never(&set_up(with_bytes(&computes_behind, 5_500.0), base, true, 1), CONNECTS);
 }

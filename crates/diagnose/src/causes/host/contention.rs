@@ -7,9 +7,9 @@
 //! requests wait for these, and not for each other.
 //!
 //! Where it levels off, what the server's threads sleep in tells a lock from a queue: behind a lock requests wait in threads that
-//! sleep for each other, in a queue they wait where no thread has them yet. That one is served at a time tells it from a pool. In some programs idle threads sleep in the same
-//! way (Java's pools). There it tells that one request is served at a time, and that several threads do this work in turn: with one
-//! worker, one thread would do it.
+//! sleep for each other, in a queue they wait where no thread has them yet. That one request is served at a time tells a lock from
+//! a pool of several places. In some programs idle threads sleep in the same way (Java's pools). There it also tells that several
+//! threads do this work in turn: with one worker, one thread would do it.
 //!
 //! What looks alike: a listen queue that overflows under many connections (then the gap sits in connecting), and memory
 //! that is too small for them (pages read again). From outside another reason for falling remains possible; the
