@@ -1,5 +1,6 @@
 //! A cause, and how it stands against the evidence.
 
+use crate::evidence::fronts::unless_handed_on;
 use crate::gap::{Flip, FlipLook, Gap, Look, View, percent};
 use crate::probes::Kind;
 use crate::twins::{self, Twins};
@@ -20,12 +21,22 @@ pub(crate) struct Cause {
     pub(crate) asks_last: bool,
     /// Whether it asks though there is no reference for flips: that the gap does not show in probes is part of what it looks for.
     pub(crate) needs_no_reference: bool,
+    /// Whether what rules it out is of the server's own processes and groups. Of those that a server hands requests on to they tell nothing.
+    pub(crate) reads_server_alone: bool,
 }
 
 impl Cause {
     /// A cause of web servers.
     pub(crate) const fn of(entry: &'static CauseEntry, weigh: fn(&Gap<'_>) -> Result<Standing, Standing>) -> Self {
-        Self { entry, weigh, kinds: WEB, cure: None, asks_last: false, needs_no_reference: false }
+        Self {
+            entry,
+            weigh,
+            kinds: WEB,
+            cure: None,
+            asks_last: false,
+            needs_no_reference: false,
+            reads_server_alone: false,
+        }
     }
 
     /// What tells whether it may be named: its id. Of a cause that another kind of work has as well, where real faults have shown it, the kind
@@ -42,12 +53,14 @@ impl Cause {
         (self.weigh)(gap).unwrap_or_else(|settled| settled)
     }
 
-    /// The same, and by what twins show, where one may be started.
+    /// The same, and by what twins show, where one may be started. For a server that hands requests on, it is not ruled out by what that one
+    /// does alone: causes that look like it ask for its own judgement, and keep an eye on whom a server asks by themselves.
     pub(crate) fn examine(&self, gap: &Gap<'_>) -> Standing {
         match (self.standing(gap), self.cure) {
             (Standing::Fits(fit), Some(cure)) if fit.finding.confidence < Confidence::Confirmed => {
                 on_twins(gap, fit, cure)
             }
+            (standing, _) if self.reads_server_alone => unless_handed_on(gap, standing),
             (standing, _) => standing,
         }
     }

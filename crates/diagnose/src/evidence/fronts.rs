@@ -1,10 +1,10 @@
 //! Servers that ask another server for each request, as far as the networks of their machines and the wait for answers tell.
 
 use crate::cause::Standing;
-use crate::gap::{Demands, Flip, Gap, Look, View, phase_share};
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, phase_share};
 use crate::probes::Mode;
 use duel_model::web::phase;
-use duel_model::{Body, HostDemand, Phase, TargetObservation};
+use duel_model::{Body, Evidence, HostDemand, Phase, TargetObservation};
 
 /// Heads of IPv4 and TCP with its timestamps: what a segment has besides what it carries.
 const HEAD_BYTES: f64 = 52.0;
@@ -70,6 +70,26 @@ impl Fronts {
     }
 }
 
+/// How a cause stands that was ruled out by what the slow side's server itself does or may do. Where it hands requests on, those whom it hands
+/// them to may do that, or be held up so, and they are not read: then it is left open.
+pub(crate) fn unless_handed_on(gap: &Gap<'_>, standing: Standing) -> Standing {
+    let Standing::RuledOut(seen) = standing else { return standing };
+    if gap.case.http().is_none_or(|http| http.body != Body::None) || !gap.has_host(gap.slow) {
+        return Standing::RuledOut(seen);
+    }
+    let demands = match gap.demands() {
+        DemandLook::Shown(demands) => demands,
+        DemandLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
+        DemandLook::Missing(_) => return Standing::RuledOut(seen),
+    };
+    let Look::Shown(view) = gap.look(gap.hosts()) else { return Standing::RuledOut(seen) };
+    if Received::of(gap, gap.slow, demands.slow, view.slow).is_none_or(|received| !received.is_handed_on) {
+        return Standing::RuledOut(seen);
+    }
+    let text = format!("{}; but it hands requests on, and whoever does the rest of the work is not read", seen.text);
+    Standing::Undecided(Evidence { text, ..seen })
+}
+
 impl Fronts {
     /// For most requests the slow side connects anew, and the fast side does not.
     pub(crate) fn slow_connects_anew(&self) -> bool {
@@ -79,18 +99,34 @@ impl Fronts {
 
 impl Asking {
     fn of(gap: &Gap<'_>, index: usize, demand: &HostDemand, seen: &TargetObservation) -> Option<Self> {
-        let answer_bytes = seen.bytes_in_per_op?;
-        // Our load connects from the server's own network only where that is the machine's, and ours.
-        let is_ours = demand.generator_cpu_ns > 0 && gap.host_fact(index, "process.network") != Some("its own");
-        let (by_us, received_by_us) = if is_ours { (1.0 - seen.reused_share?, answer_bytes) } else { (0.0, 0.0) };
-        let carried = demand.per_op("ip.received_bytes")? - HEAD_BYTES * demand.per_op("tcp.received_segments")?;
-        Some(Self {
-            opened: (demand.per_op("tcp.opened")? - by_us).max(0.0),
-            received: carried - received_by_us,
-            // Our request arrives as well, and has no body: its head is taken for shorter than the answer and that one's head.
-            hands_on: carried - received_by_us >= answer_bytes,
-        })
+        let by_us = if holds_our_load(gap, index, demand) { 1.0 - seen.reused_share? } else { 0.0 };
+        let received = Received::of(gap, index, demand, seen)?;
+        let opened = (demand.per_op("tcp.opened")? - by_us).max(0.0);
+        Some(Self { opened, received: received.bytes, hands_on: received.is_handed_on })
     }
+}
+
+/// Bytes per op that arrive in the server's network, without what our load receives and the heads of segments.
+struct Received {
+    bytes: f64,
+    /// The answer is among them.
+    is_handed_on: bool,
+}
+
+impl Received {
+    fn of(gap: &Gap<'_>, index: usize, demand: &HostDemand, seen: &TargetObservation) -> Option<Self> {
+        let answer_bytes = seen.bytes_in_per_op?;
+        let by_us = if holds_our_load(gap, index, demand) { answer_bytes } else { 0.0 };
+        let carried = demand.per_op("ip.received_bytes")? - HEAD_BYTES * demand.per_op("tcp.received_segments")?;
+        let bytes = carried - by_us;
+        // Our request arrives as well, and has no body: its head is taken for shorter than the answer and that one's head.
+        Some(Self { bytes, is_handed_on: bytes >= answer_bytes })
+    }
+}
+
+/// Our load connects from the server's own network only where that is the machine's, and ours.
+fn holds_our_load(gap: &Gap<'_>, index: usize, demand: &HostDemand) -> bool {
+    demand.generator_cpu_ns > 0 && gap.host_fact(index, "process.network") != Some("its own")
 }
 
 /// Over one connection: whether the gap sits in waiting for answers and receiving them, all but a little, while

@@ -492,6 +492,35 @@ fn extra_hop() {
     }
 }
 
+/// A front that has no quota, is not traced and reads no file says nothing of those that it hands requests on to.
+#[test]
+fn what_a_front_does_rules_out_nothing_of_who_is_behind_it() {
+    const OF_THE_SERVER: [&str; 4] = ["cpu.quota", "cpu.traced", "cpu.fewer-cores", "disk.slow-reads"];
+    let facts = [
+        ("process.network", "its own"),
+        ("process.tracer", "none"),
+        ("process.traced", "none"),
+        ("process.cpus_allowed", "0-3"),
+        ("cgroup.cpu_quota_cpus", "none"),
+    ];
+    let server = |exe, cpu_ns: f64, others_ns: f64, segments: f64| {
+        let mut server = listening(exe, cpu_ns, others_ns, segments);
+        server.facts.get_or_insert_default().extend(facts);
+        server.counts.push(("workers.disk_read_bytes", 0.0));
+        server
+    };
+    let fast = server("/usr/sbin/nginx", 40e3, 5e3, 2.0);
+    let slow = server("/usr/sbin/nginx", 400e3, 5e3, 2.0);
+    let front = server("/usr/sbin/nginx", 400e3, 45e3, 5.0);
+    for (slow, hands_on) in [(slow, false), (front, true)] {
+        set_up(slow, fast.clone(), 2e3, true, 16).both_ways(|explanation, _| {
+            for id in OF_THE_SERVER {
+                assert_eq!(explanation.ruled_out.iter().any(|other| other == id), !hands_on, "{id}: {explanation:#?}");
+            }
+        });
+    }
+}
+
 /// On a virtual machine that is idle in between, waking up two more processes takes longer than what they compute.
 #[test]
 fn a_proxy_that_costs_little_cpu_is_possible_where_the_gap_is_one_more_exchange() {

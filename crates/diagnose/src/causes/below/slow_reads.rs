@@ -33,7 +33,7 @@ const MOST_OF_OP: f64 = 1.5;
 /// The work of servers.
 const KINDS: &[&str] = &["http", "sql"];
 
-pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
+pub(super) static CAUSE: Cause = Cause { kinds: KINDS, reads_server_alone: true, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());

@@ -23,8 +23,11 @@ static ENTRY: CauseEntry = CauseEntry {
 /// times as long as they run. What is left may be idle between samples.
 const ALL_BUSY: f64 = 0.9;
 
-pub(super) static CAUSE: Cause =
-    Cause { cure: Some(Cure { change: TwinChange::AllCpus, may_lie_outside: false }), ..Cause::of(&ENTRY, weigh) };
+pub(super) static CAUSE: Cause = Cause {
+    cure: Some(Cure { change: TwinChange::AllCpus, may_lie_outside: false }),
+    reads_server_alone: true,
+    ..Cause::of(&ENTRY, weigh)
+};
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());

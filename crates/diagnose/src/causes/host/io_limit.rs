@@ -36,7 +36,7 @@ const MOST_OF_LIMIT: f64 = 1.3;
 /// Two equal servers read as much for a request, but for what their caches happened to keep.
 const AS_MUCH: f64 = 1.5;
 
-pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
+pub(super) static CAUSE: Cause = Cause { reads_server_alone: true, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     needs_http(gap)?;

@@ -21,7 +21,7 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: true,
 };
 
-pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
+pub(super) static CAUSE: Cause = Cause { reads_server_alone: true, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());

@@ -35,7 +35,7 @@ static ENTRY: CauseEntry = CauseEntry {
 const CLEARLY_MORE: f64 = 1.25;
 const FURTHER: f64 = 0.5;
 
-pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
+pub(super) static CAUSE: Cause = Cause { reads_server_alone: true, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());

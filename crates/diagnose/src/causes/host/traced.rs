@@ -25,7 +25,7 @@ const LEAST_STOPS: f64 = 4.0;
 /// something else may make as many.
 const LEAST_FURTHER_STOPS: f64 = 2.0;
 
-pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
+pub(super) static CAUSE: Cause = Cause { reads_server_alone: true, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
