@@ -74,6 +74,9 @@ pub(crate) enum DemandLook<'a> {
     Shown(Demands<'a>),
 }
 
+/// Where evidence comes from that the machines tell.
+pub(crate) const ON_HOST: &str = "hosts";
+
 /// What is known of a server's libcrypto.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub(crate) enum LensLook<'a> {
@@ -511,7 +514,7 @@ impl<'a> Gap<'a> {
 
     /// Evidence that comes from a side's machine; `repeat` is a command to be typed there.
     pub(crate) fn on_host(&self, text: String, repeat: Option<String>) -> Evidence {
-        Evidence::new("hosts", text, repeat)
+        Evidence::new(ON_HOST, text, repeat)
     }
 
     /// Evidence from a server's libcrypto; with the command that repeats it on its machine.

@@ -1,7 +1,7 @@
 //! Servers that ask another server for each request, as far as the networks of their machines and the wait for answers tell.
 
 use crate::cause::Standing;
-use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, phase_share};
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, ON_HOST, View, phase_share};
 use crate::probes::Mode;
 use duel_model::web::phase;
 use duel_model::{Body, Evidence, HostDemand, Phase, TargetObservation};
@@ -74,6 +74,10 @@ impl Fronts {
 /// them to may do that, or be held up so, and they are not read: then it is left open.
 pub(crate) fn unless_handed_on(gap: &Gap<'_>, standing: Standing) -> Standing {
     let Standing::RuledOut(seen) = standing else { return standing };
+    // What a probe shows from outside holds for whoever does the work.
+    if seen.probe != ON_HOST {
+        return Standing::RuledOut(seen);
+    }
     if gap.case.http().is_none_or(|http| http.body != Body::None) || !gap.has_host(gap.slow) {
         return Standing::RuledOut(seen);
     }

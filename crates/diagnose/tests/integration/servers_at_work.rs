@@ -492,6 +492,33 @@ fn extra_hop() {
     }
 }
 
+/// Any program may be a relay. One that is an application on both sides has asked for what the other one holds.
+#[test]
+fn a_relay_that_nobody_knows_is_possible() {
+    let listening = |exe, cpu_ns: f64, others_ns: f64, segments: f64| {
+        let mut server = listening(exe, cpu_ns, others_ns, segments);
+        server.facts.get_or_insert_default().push(("process.network", "its own"));
+        server.counts.push(("tcp.opened", 0.0));
+        server
+    };
+    let relay = listening("/opt/bin/relay", 100e3, 45e3, 5.0);
+    set_up(relay.clone(), listening("/usr/sbin/nginx", 40e3, 5e3, 2.0), 2e3, true, 16).both_ways(
+        |explanation, slow| {
+            let finding = explanation.findings.iter().find(|finding| finding.cause == "net.extra-hop").unwrap();
+            assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
+            assert!(finding.explains.is_some(), "{finding:#?}");
+        },
+    );
+    // The other one hands on, too; or it is the same program; or it answers by itself.
+    for (slow, fast) in [
+        (relay.clone(), listening("/usr/sbin/nginx", 40e3, 5e3, 5.0)),
+        (relay, listening("/opt/bin/relay", 40e3, 5e3, 2.0)),
+        (listening("/opt/bin/server", 100e3, 45e3, 2.0), listening("/usr/sbin/nginx", 40e3, 5e3, 2.0)),
+    ] {
+        assert_never(&set_up(slow, fast, 2e3, true, 16), "net.extra-hop");
+    }
+}
+
 /// A front that has no quota, is not traced and reads no file says nothing of those that it hands requests on to.
 #[test]
 fn what_a_front_does_rules_out_nothing_of_who_is_behind_it() {

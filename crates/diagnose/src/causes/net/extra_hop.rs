@@ -5,7 +5,8 @@
 //!
 //! * from outside a `Via` field that the fast side's answers do not have. What the hop costs stays unknown: possible;
 //! * on the machine the program that listens: a proxy, or a front server that has the work done by other processes, over
-//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop.
+//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop. Any
+//!   other program than the fast side's that does so is possible: it may be an application that asks for its data.
 //!   What a request takes of that machine's CPU beyond the fast side's is what the hop is worth at least: likely. Where
 //!   that is little, the rest may be what handing on takes besides: two processes more are woken for each request, and an
 //!   idle CPU that has to wake up first, a virtual one above all, takes longer for it than they compute. Nobody counts
@@ -23,10 +24,11 @@ use duel_model::{Confidence, HostDemand, format_duration_ns, sanitize_line, web}
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.extra-hop",
     description: "a proxy or balancer stands in front of the server and hands each request on",
-    signature: "hosts: a proxy or a front listens, and further segments carry the answer once more; from outside a \
-                `Via` field",
+    signature: "hosts: a proxy, a front or another program than the fast side's listens, and further segments carry the answer \
+                once more; from outside a `Via` field",
     at_most: "likely, by the CPU time counted; possible where that is little and the gap is no more than one more \
-              exchange like that with the fast side; possible from outside, and over a Unix socket",
+              exchange like that with the fast side; possible from outside, over a Unix socket, and of programs that \
+              are not known as proxies",
     needs_machine: false,
 };
 
@@ -121,12 +123,17 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     let seems_to = further_segments >= LEAST_SEGMENTS && on_slow.bytes - larger * on_fast.bytes >= 0.5 * answer_bytes;
     // Where both hand on, and one connects anew for that, connecting brings segments too, and TLS certificates with it.
     let fronts = Fronts::of(gap, demands).ok();
-    let hands_on = arrives_again && !fronts.is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
+    let hands_on =
+        arrives_again && !fronts.as_ref().is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
     let others_work = on_slow.others_ns - on_fast.others_ns >= Flip::NOTEWORTHY * on_fast.server_ns;
     let front = FRONTS.contains(&of_slow) && hands_on && others_work;
+    // A relay may be written in anything. But an application that asks for its data, which the other one holds, hands on as well, and where both
+    // are one program, that is what it is.
+    let relay = of_slow != of_fast && hands_on && fronts.as_ref().is_some_and(|both| !both.fast.hands_on);
+    let is_known = proxy || front;
     // Over a Unix socket nothing is counted; then it is possible where others on the machine work for the request.
     let unseen = proxy && !seems_to && others_work;
-    if !(proxy && hands_on || front || unseen) {
+    if !(proxy && hands_on || front || unseen || relay) {
         let text = format!(
             "{} listens on {slow}'s machine, {} on {fast}'s; {further_segments:.1} further TCP segments for each request",
             sanitize_line(of_slow),
@@ -156,7 +163,7 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         format_duration_ns(on_fast.others_ns)
     );
     let by_cpu = share.filter(|share| *share >= Flip::NOTEWORTHY);
-    let by_handing_on = proxy && hands_on && waits == Some(true) && is_one_exchange(reference);
+    let by_handing_on = (proxy || relay) && hands_on && waits == Some(true) && is_one_exchange(reference);
     if by_cpu.is_none() && !by_handing_on {
         // Two more processes may have waited for a CPU each; for how long nobody counts.
         let worth =
@@ -184,7 +191,8 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         facts: vec![gap.on_host(facts, Some("ss -tlnp".to_owned()))],
         further: Vec::new(),
     };
-    let confidence = if unseen || by_cpu.is_none() { Confidence::Possible } else { Confidence::Likely };
+    let is_likely = is_known && !unseen && by_cpu.is_some();
+    let confidence = if is_likely { Confidence::Likely } else { Confidence::Possible };
     Some(fit_by_host(gap, &ENTRY, by_cpu, confidence, told))
 }
 
