@@ -22,7 +22,9 @@ pub(crate) struct Site<'a> {
 
 /// The whole configuration.
 pub(crate) fn config(site: &Site<'_>) -> String {
-    let mut global = "global\n  maxconn 4000\n  nbthread 1\n".to_owned();
+    // Fields are added in the room that is kept free in the buffer of an answer. By default that is 1 kB, which padding outgrows: an answer whose
+    // body has filled the rest already becomes a 500.
+    let mut global = "global\n  maxconn 4000\n  nbthread 1\n  tune.maxrewrite 8192\n".to_owned();
     let mut bind = String::new();
     if let Some((tls, identity)) = site.tls {
         let protocols = if site.http.http2 { " alpn h2,http/1.1" } else { "" };

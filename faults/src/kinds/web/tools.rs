@@ -113,8 +113,19 @@ impl Client {
             .find_map(|line| line.trim().strip_prefix(figure)?.split_whitespace().next()?.parse().ok())
             .with_context(|| format!("{program} printed {printed:?}"))?;
         anyhow::ensure!(per_s > 0.0, "{program} got no answers: {printed}");
+        anyhow::ensure!(!mostly_refused(&printed), "{program} got errors for answers: {printed}");
         Ok(per_s)
     }
+}
+
+/// Whether more than half of the answers that wrk or ab tells of have a status of errors. Limits on clients refuse some on purpose.
+fn mostly_refused(printed: &str) -> bool {
+    let number = |text: &str| text.split_whitespace().next()?.parse::<u64>().ok();
+    let after = |figure: &str| printed.lines().find_map(|line| number(line.trim().strip_prefix(figure)?));
+    let refused = after("Non-2xx or 3xx responses:").or_else(|| after("Non-2xx responses:"));
+    let in_wrk = || printed.lines().find(|line| line.contains(" requests in ")).and_then(number);
+    let answers = after("Complete requests:").or_else(in_wrk);
+    refused.zip(answers).is_some_and(|(refused, answers)| 2 * refused > answers)
 }
 
 /// What h2load is to do.
@@ -211,4 +222,20 @@ pub(crate) struct Served {
     pub(crate) per_s: f64,
     /// CPU time of all server processes per request.
     pub(crate) server_cpu_us: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mostly_refused;
+
+    #[test]
+    fn errors_for_answers_are_no_load() {
+        let wrk = |refused: u32| {
+            format!("  1151 requests in 1.00s, 9MB read\n  Non-2xx or 3xx responses: {refused}\nRequests/sec: 1151.0\n")
+        };
+        let ab = |refused: u32| format!("Complete requests:      400\nNon-2xx responses:      {refused}\n");
+        assert!(mostly_refused(&wrk(836)) && mostly_refused(&ab(399)));
+        assert!(!mostly_refused(&wrk(300)) && !mostly_refused(&ab(100)));
+        assert!(!mostly_refused("  1151 requests in 1.00s, 9MB read\nRequests/sec: 1151.0\n"));
+    }
 }
