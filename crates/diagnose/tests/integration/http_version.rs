@@ -49,6 +49,15 @@ fn is_ruled_out(explanation: &Explanation) -> bool {
     explanation.ruled_out.iter().any(|cause| cause == "http.version")
 }
 
+/// Small records are a setting of TLS, of which HTTP/2 feels more.
+#[test]
+fn a_slow_http2_of_small_records_is_left_open() {
+    let body = 690e3;
+    let world = |record| World { body, ..over_http2([good(), Server { record, ..slow_http2(2e6) }], 1, 1) };
+    assert_found(&world(16_384.0), Confidence::Likely, Confidence::Confirmed);
+    assert_left_open(&world(3_200.0));
+}
+
 #[test]
 fn a_slow_http2_is_found_with_any_number_of_connections_and_streams() {
     for ns in [0.5e6, 2e6, 20e6] {
