@@ -127,7 +127,7 @@ fn needs_equal_records(gap: &Gap<'_>, over_http1: &View<'_>) -> Result<(), Strin
     if records < (body_bytes / FULL_RECORD_BYTES).max(LEAST) {
         return Ok(());
     }
-    Err(format!("{} moves a response in about {records:.0} TLS records more, over either version", gap.slow_name()))
+    Err(format!("over HTTP/1.1 {} moves a response in about {records:.0} TLS records more", gap.slow_name()))
 }
 
 /// HTTP/2 is spoken. Where it is not, it is no cause.
