@@ -54,7 +54,7 @@ impl Cause {
     }
 
     /// The same, and by what twins show, where one may be started. For a server that hands requests on, it is not ruled out by what that one
-    /// does alone: causes that look like it ask for its own judgement, and keep an eye on whom a server asks by themselves.
+    /// does alone: causes that look like it ask for its own judgement, and say by themselves that whom a server asks may do the same.
     pub(crate) fn examine(&self, gap: &Gap<'_>) -> Standing {
         match (self.standing(gap), self.cure) {
             (Standing::Fits(fit), Some(cure)) if fit.finding.confidence < Confidence::Confirmed => {

@@ -65,6 +65,15 @@ pub(crate) enum Look<'a> {
     Shown(View<'a>),
 }
 
+impl<'a> Look<'a> {
+    pub(crate) fn shown(self) -> Option<View<'a>> {
+        match self {
+            Self::Shown(view) => Some(view),
+            Self::NotAsked(_) | Self::Missing(_) => None,
+        }
+    }
+}
+
 /// What is known of what the machines do.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub(crate) enum DemandLook<'a> {

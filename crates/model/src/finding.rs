@@ -136,6 +136,9 @@ pub struct TargetObservation {
     pub body_bytes_per_op: Option<f64>,
     /// Bytes read per ok op.
     pub bytes_in_per_op: Option<f64>,
+    /// Bytes written per ok op.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_out_per_op: Option<f64>,
     /// CPU time that the load generator itself worked for each ok op, without what it polled, ns; `None` where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_work_ns_per_op: Option<f64>,

@@ -437,6 +437,7 @@ impl Texts for TargetObservation {
             service_profile: _,
             body_bytes_per_op: _,
             bytes_in_per_op: _,
+            bytes_out_per_op: _,
             generator_work_ns_per_op: _,
             counted_per_op: _,
             scatter: _,

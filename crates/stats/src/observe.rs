@@ -55,6 +55,7 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         service_profile: Profile::of(&tally.service),
         body_bytes_per_op: tally.body_bytes_per_ok(),
         bytes_in_per_op: share(tally.bytes_in, tally.ok),
+        bytes_out_per_op: share(tally.bytes_out, tally.ok),
         generator_work_ns_per_op: work_ns(slots).and_then(|ns| share(ns, tally.ok)),
         counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
         scatter,

@@ -4,10 +4,37 @@ use crate::cause::Standing;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, ON_HOST, View, phase_share};
 use crate::probes::Mode;
 use duel_model::web::phase;
-use duel_model::{Body, Evidence, HostDemand, Phase, TargetObservation};
+use duel_model::{Evidence, HostDemand, Phase, TargetObservation};
 
 /// Heads of IPv4 and TCP with its timestamps: what a segment has besides what it carries.
 const HEAD_BYTES: f64 = 52.0;
+
+/// By so much the head of IPv6 is longer.
+const IPV6_FURTHER_BYTES: f64 = 20.0;
+
+/// What is handed on comes back as an answer with a head, and the request before it has one as well: these are together no shorter.
+const LEAST_HEADS_BYTES: f64 = 100.0;
+
+/// Programs that mostly hand on what others answer. Some of them answer from a cache, or by themselves.
+pub(crate) const PROXIES: [&str; 14] = [
+    "haproxy",
+    "envoy",
+    "traefik",
+    "varnishd",
+    "squid",
+    "pound",
+    "hitch",
+    "stunnel",
+    "stunnel4",
+    "relayd",
+    "linkerd2-proxy",
+    "trafficserver",
+    "traffic_server",
+    "kube-proxy",
+];
+
+/// Web servers that are as often used in front of another one.
+pub(crate) const FRONTS: [&str; 8] = ["nginx", "apache2", "httpd", "caddy", "lighttpd", "h2o", "openresty", "angie"];
 
 /// From so many further connections per op on a front connects anew: one that keeps too few for its load still keeps some.
 const MOST_REQUESTS: f64 = 0.5;
@@ -30,7 +57,7 @@ pub(crate) struct Fronts {
 pub(crate) struct Asking {
     /// Connections that are opened there, and not by our load.
     pub(crate) opened: f64,
-    /// Bytes that arrive there, without what our load receives and the heads of segments.
+    /// Bytes that arrive there, without our requests, what our load receives and the heads of segments.
     received: f64,
     /// The answer arrives there once more, as it does where what is asked is another process or another machine.
     pub(crate) hands_on: bool,
@@ -49,11 +76,6 @@ impl Fronts {
     /// The same beside what was answered meanwhile.
     pub(crate) fn beside(gap: &Gap<'_>, demands: &Demands<'_>, seen: &View<'_>) -> Result<Self, Standing> {
         let open = |text: &str| Standing::Undecided(gap.on_host(text.to_owned(), None));
-        if gap.case.http().is_some_and(|http| http.body != Body::None) {
-            return Err(open(
-                "requests have bodies, which arrive as answers do: whether those are handed on is not known",
-            ));
-        }
         let fast_demand = demands.fast.ok_or_else(|| open("the other machine is not read"))?;
         let of_slow = Asking::of(gap, gap.slow, demands.slow, seen.slow);
         let of_fast = Asking::of(gap, gap.fast, fast_demand, seen.fast);
@@ -78,20 +100,36 @@ pub(crate) fn unless_handed_on(gap: &Gap<'_>, standing: Standing) -> Standing {
     if seen.probe != ON_HOST {
         return Standing::RuledOut(seen);
     }
-    if gap.case.http().is_none_or(|http| http.body != Body::None) || !gap.has_host(gap.slow) {
+    if gap.case.http().is_none() || !gap.has_host(gap.slow) {
         return Standing::RuledOut(seen);
     }
     let demands = match gap.demands() {
-        DemandLook::Shown(demands) => demands,
         DemandLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
-        DemandLook::Missing(_) => return Standing::RuledOut(seen),
+        DemandLook::Missing(_) => None,
+        DemandLook::Shown(demands) => Some(demands),
     };
-    let Look::Shown(view) = gap.look(gap.hosts()) else { return Standing::RuledOut(seen) };
-    if Received::of(gap, gap.slow, demands.slow, view.slow).is_none_or(|received| !received.is_handed_on) {
-        return Standing::RuledOut(seen);
-    }
-    let text = format!("{}; but it hands requests on, and whoever does the rest of the work is not read", seen.text);
-    Standing::Undecided(Evidence { text, ..seen })
+    let received = demands
+        .zip(gap.look(gap.hosts()).shown())
+        .and_then(|(demands, view)| Received::of(gap, gap.slow, demands.slow, view.slow));
+    let but = match received {
+        Some(received) if received.is_handed_on => {
+            "it hands requests on, and whoever does the rest of the work is not read"
+        }
+        Some(_) if demands.is_some_and(|demands| others_may_answer(gap, demands.slow)) => {
+            "others on its machine compute as much as it does, and may do its work: handing on over a Unix socket is not seen"
+        }
+        Some(_) => return Standing::RuledOut(seen),
+        None => "whether it hands requests on, and to whom, is not known",
+    };
+    Standing::Undecided(Evidence { text: format!("{}; but {but}", seen.text), ..seen })
+}
+
+/// Of a program that is often a front: over a Unix socket nothing arrives in a network, but others need a CPU.
+fn others_may_answer(gap: &Gap<'_>, demand: &HostDemand) -> bool {
+    let is_front =
+        gap.server_program(gap.slow).is_some_and(|program| FRONTS.contains(&program) || PROXIES.contains(&program));
+    let works = demand.others_cpu_per_op().zip(demand.per_op("process.cpu_ns"));
+    is_front && works.is_none_or(|(others_ns, own_ns)| others_ns >= own_ns)
 }
 
 impl Fronts {
@@ -110,7 +148,7 @@ impl Asking {
     }
 }
 
-/// Bytes per op that arrive in the server's network, without what our load receives and the heads of segments.
+/// Bytes per op that arrive in the server's network, without our requests, what our load receives and the heads of segments.
 struct Received {
     bytes: f64,
     /// The answer is among them.
@@ -119,12 +157,13 @@ struct Received {
 
 impl Received {
     fn of(gap: &Gap<'_>, index: usize, demand: &HostDemand, seen: &TargetObservation) -> Option<Self> {
-        let answer_bytes = seen.bytes_in_per_op?;
-        let by_us = if holds_our_load(gap, index, demand) { answer_bytes } else { 0.0 };
-        let carried = demand.per_op("ip.received_bytes")? - HEAD_BYTES * demand.per_op("tcp.received_segments")?;
-        let bytes = carried - by_us;
-        // Our request arrives as well, and has no body: its head is taken for shorter than the answer and that one's head.
-        Some(Self { bytes, is_handed_on: bytes >= answer_bytes })
+        // Both are bytes as they were sent: handshakes and records of TLS are among them, and none of what a front asks for.
+        let by_us = if holds_our_load(gap, index, demand) { seen.bytes_in_per_op? } else { 0.0 };
+        let heads = HEAD_BYTES * demand.per_op("tcp.received_segments")?
+            + IPV6_FURTHER_BYTES * demand.per_op("ip.received_ipv6_packets").unwrap_or(0.0);
+        let bytes = demand.per_op("ip.received_bytes")? - heads - by_us - seen.bytes_out_per_op?;
+        // The answer's body may have been in the clear, and the head that it came with is another one.
+        Some(Self { bytes, is_handed_on: bytes >= seen.body_bytes_per_op? + LEAST_HEADS_BYTES })
     }
 }
 

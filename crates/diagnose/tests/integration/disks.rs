@@ -191,6 +191,7 @@ impl Disks {
             service_profile: duel_model::Profile::default(),
             body_bytes_per_op: Some(0.0),
             bytes_in_per_op: None,
+            bytes_out_per_op: None,
             counted_per_op: counted
                 .into_iter()
                 .filter(|_| self.counts)

@@ -189,6 +189,7 @@ impl Path {
             failed,
             rate_per_s: Some(rate),
             bytes_in_per_op: Some(bytes),
+            bytes_out_per_op: Some(bytes),
             service_mean_ns: times.mean_ns(),
             service_profile: Profile::of(&times),
             reused_share: Some(1.0),

@@ -492,31 +492,28 @@ fn extra_hop() {
     }
 }
 
-/// Any program may be a relay. One that is an application on both sides has asked for what the other one holds.
+/// Any program may be a relay. So may it be an application that asks another server for its data, which the other side's has by itself.
 #[test]
-fn a_relay_that_nobody_knows_is_possible() {
+fn a_program_that_hands_on_and_is_no_known_proxy_is_not_accused() {
     let listening = |exe, cpu_ns: f64, others_ns: f64, segments: f64| {
         let mut server = listening(exe, cpu_ns, others_ns, segments);
         server.facts.get_or_insert_default().push(("process.network", "its own"));
         server.counts.push(("tcp.opened", 0.0));
         server
     };
-    let relay = listening("/opt/bin/relay", 100e3, 45e3, 5.0);
-    set_up(relay.clone(), listening("/usr/sbin/nginx", 40e3, 5e3, 2.0), 2e3, true, 16).both_ways(
-        |explanation, slow| {
-            let finding = explanation.findings.iter().find(|finding| finding.cause == "net.extra-hop").unwrap();
-            assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
-            assert!(finding.explains.is_some(), "{finding:#?}");
-        },
-    );
-    // The other one hands on, too; or it is the same program; or it answers by itself.
-    for (slow, fast) in [
-        (relay.clone(), listening("/usr/sbin/nginx", 40e3, 5e3, 5.0)),
-        (relay, listening("/opt/bin/relay", 40e3, 5e3, 2.0)),
-        (listening("/opt/bin/server", 100e3, 45e3, 2.0), listening("/usr/sbin/nginx", 40e3, 5e3, 2.0)),
-    ] {
-        assert_never(&set_up(slow, fast, 2e3, true, 16), "net.extra-hop");
+    let fast = listening("/usr/sbin/nginx", 40e3, 5e3, 2.0);
+    for segments in [4.0, 5.0, 9.0] {
+        let relay = listening("/opt/bin/relay", 100e3, 45e3, segments);
+        assert_never(&set_up(relay, fast.clone(), 2e3, true, 16), "net.extra-hop");
     }
+    // But it is told.
+    set_up(listening("/opt/bin/relay", 100e3, 45e3, 5.0), fast, 2e3, true, 16).both_ways(|explanation, _| {
+        let told = explanation.findings.iter().flat_map(|finding| &finding.evidence);
+        assert!(
+            told.clone().any(|line| line.text.contains("it is a relay, or asks another server")),
+            "{explanation:#?}"
+        );
+    });
 }
 
 /// A front that has no quota, is not traced and reads no file says nothing of those that it hands requests on to.
@@ -536,13 +533,37 @@ fn what_a_front_does_rules_out_nothing_of_who_is_behind_it() {
         server.counts.push(("workers.disk_read_bytes", 0.0));
         server
     };
+    let counting = |mut server: Server, key, per_op: f64| {
+        server.counts.retain(|(other, _)| *other != key);
+        server.counts.push((key, per_op));
+        server
+    };
     let fast = server("/usr/sbin/nginx", 40e3, 5e3, 2.0);
     let slow = server("/usr/sbin/nginx", 400e3, 5e3, 2.0);
     let front = server("/usr/sbin/nginx", 400e3, 45e3, 5.0);
-    for (slow, hands_on) in [(slow, false), (front, true)] {
-        set_up(slow, fast.clone(), 2e3, true, 16).both_ways(|explanation, _| {
+    // By IPv6 the heads of segments are longer, and what is asked of others there counts as well.
+    let by_ipv6 = counting(counting(slow.clone(), "ip.received_bytes", 340.0), "ip.received_ipv6_packets", 2.0);
+    let front_by_ipv6 = counting(front.clone(), "ip.received_ipv6_packets", 5.0);
+    // The answer is as large as those of TLS are beside handshakes; what comes back from behind is in the clear.
+    let over_tls = |server: &Server| Server { tls: true, chain: 4_000, ..server.clone() };
+    let by_socket = server("/usr/sbin/nginx", 40e3, 405e3, 2.0);
+    let beside_others = server("/opt/bin/server", 40e3, 405e3, 2.0);
+    let uncounted = Server { uncounted: vec!["ip.received_bytes"], ..slow.clone() };
+    for (what, slow, fast, kept, is_left_open) in [
+        ("alone", slow.clone(), fast.clone(), true, false),
+        ("front", front.clone(), fast.clone(), true, true),
+        ("alone over IPv6", by_ipv6, fast.clone(), true, false),
+        ("front over IPv6", front_by_ipv6, fast.clone(), true, true),
+        ("front over TLS, new connections", over_tls(&front), over_tls(&fast), false, true),
+        ("front over a Unix socket", by_socket, fast.clone(), true, true),
+        ("others beside it", beside_others, fast.clone(), true, false),
+        ("not counted", uncounted, fast, true, true),
+    ] {
+        set_up(slow, fast, 2e3, kept, 16).both_ways(|explanation, _| {
             for id in OF_THE_SERVER {
-                assert_eq!(explanation.ruled_out.iter().any(|other| other == id), !hands_on, "{id}: {explanation:#?}");
+                let is_ruled_out = explanation.ruled_out.iter().any(|other| other == id);
+                assert_eq!(is_ruled_out, !is_left_open, "{what}, {id}: {explanation:#?}");
+                assert!(named(explanation).iter().all(|(cause, _)| *cause != id), "{what}, {id}: {explanation:#?}");
             }
         });
     }

@@ -289,17 +289,27 @@ fn what_looks_like_a_slow_server_behind_a_front() {
     }
 }
 
-/// An answer that is smaller than requests with bodies says nothing of who hands on what.
+/// Bodies of requests arrive as answers do: ours, and once more where they are handed on.
 #[test]
-fn requests_with_bodies_leave_both_open() {
-    for slow in [connecting(front(NGINX)), waiting(front(NGINX), 5e6)] {
-        let mut world = set_up(slow, front(NGINX), true, 1);
+fn bodies_of_requests_are_no_answers() {
+    const BODY_BYTES: f64 = 10e3;
+    let bodies = |server: Server, times: f64| {
+        let bytes = server.counts.iter().find(|(key, _)| *key == "ip.received_bytes").map_or(0.0, |(_, bytes)| *bytes);
+        count(server, "ip.received_bytes", bytes + times * BODY_BYTES)
+    };
+    let posting = |slow, fast| {
+        let mut world = set_up(slow, fast, true, 1);
         world.http().method = "POST".to_owned();
-        world.http().body = duel_model::Body::Generated(10_000);
-        for cause in [CONNECTS, SLOW] {
-            assert_never(&world, cause);
-            assert_not_ruled_out(&world, cause);
-        }
+        world.http().body = duel_model::Body::Generated(BODY_BYTES as u64);
+        world
+    };
+    let fast = bodies(front(NGINX), 2.0);
+    assert_alone(&posting(bodies(connecting(front(NGINX)), 2.0), fast.clone()), CONNECTS, Confidence::Likely);
+    assert_alone(&posting(bodies(waiting(front(NGINX), 5e6), 2.0), fast), SLOW, Confidence::Likely);
+    let alone = bodies(alone(NGINX), 1.0);
+    let connects = count(Server { fixed: 130e3, ..alone.clone() }, "tcp.opened", 1.0);
+    for (slow, cause) in [(connects, CONNECTS), (waiting(alone.clone(), 5e6), SLOW)] {
+        assert_never(&posting(slow, alone.clone()), cause);
     }
 }
 

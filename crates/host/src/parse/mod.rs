@@ -294,6 +294,7 @@ mod tests {
         "/proc/net/dev: eth0: ",
         "/proc/net/snmp:Tcp: ",
         "/proc/net/netstat:TcpExt: ",
+        "/proc/net/snmp6:Ip6InOctets ",
         "/proc/net/sockstat:TCP: ",
         "/proc/net/softnet_stat:",
         "/proc/pressure/cpu:some ",

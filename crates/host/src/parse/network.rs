@@ -188,9 +188,18 @@ pub(super) fn sample(lines: &Lines<'_>, _context: &Context, readings: &mut Readi
     }
     let mut tables = columns(own("/net/snmp"));
     tables.extend(columns(own("/net/netstat")));
+    let by_ipv6: BTreeMap<&str, u64> = own("/net/snmp6").iter().filter_map(|line| named_count(line)).collect();
     for (table, column, key) in TCP {
-        readings.count(key, tables.get(&(table, column)).copied());
+        let by_ipv4 = tables.get(&(table, column)).copied();
+        // Of bytes each family counts its own; of segments both count together. Without IPv6 there is no such file.
+        let further = match key {
+            "ip.received_bytes" => by_ipv6.get("Ip6InOctets"),
+            "ip.sent_bytes" => by_ipv6.get("Ip6OutOctets"),
+            _ => None,
+        };
+        readings.count(key, by_ipv4.map(|count| count + further.unwrap_or(&0)));
     }
+    readings.count("ip.received_ipv6_packets", by_ipv6.get("Ip6InReceives").copied());
     readings.gauge("tcp.established", tables.get(&("Tcp", "CurrEstab")).map(|&count| count as f64));
     for line in own("/net/sockstat") {
         // TCP: inuse 5 orphan 0 tw 2 alloc 7 mem 1
@@ -218,6 +227,12 @@ pub(super) fn sample(lines: &Lines<'_>, _context: &Context, readings: &mut Readi
     }
     let tracked = lines.first("/sys/net/netfilter/nf_conntrack_count").and_then(|line| number(line, 0));
     readings.gauge("net.tracked_connections", tracked.map(|count| count as f64));
+}
+
+/// `Ip6InReceives                   	4602`
+fn named_count<'a>(line: &&'a str) -> Option<(&'a str, u64)> {
+    let (name, count) = line.split_once(char::is_whitespace)?;
+    Some((name, count.trim().parse().ok()?))
 }
 
 /// Pairs of lines, `NAME: COLUMN ...` and `NAME: VALUE ...`.
@@ -284,6 +299,8 @@ mod tests {
         let readings = readings(
             "/proc/net/snmp:Tcp: MaxConn RetransSegs CurrEstab\n/proc/net/snmp:Tcp: -1 7 3\n\
              /proc/net/netstat:TcpExt: ListenOverflows ListenDrops\n/proc/net/netstat:TcpExt: 5 6\n\
+             /proc/net/netstat:IpExt: InOctets OutOctets\n/proc/net/netstat:IpExt: 1000 2000\n\
+             /proc/net/snmp6:Ip6InReceives                   \t3\n/proc/net/snmp6:Ip6InOctets                     \t300\n\
              /proc/net/sockstat:TCP: inuse 5 orphan 0 tw 2 alloc 7 mem 1\n\
              /proc/net/dev:  eth0: 100 2 0 1 0 0 0 0 200 3 0 0 0 0 0 0\n/proc/net/dev:  idle: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
              /proc/net/softnet_stat:0000000a 00000001 00000002 00\n/proc/net/softnet_stat:00000010 00000000 00000000 00\n",
@@ -292,6 +309,8 @@ mod tests {
             (readings.counters["tcp.retransmitted_segments"], readings.counters["tcp.listen_overflows"]),
             (7, 5)
         );
+        let bytes = ["ip.received_bytes", "ip.sent_bytes", "ip.received_ipv6_packets"];
+        assert_eq!(bytes.map(|key| readings.counters[key]), [1300, 2000, 3], "those of both families");
         assert_eq!((readings.gauges["tcp.established"], readings.gauges["tcp.time_wait"]), (3.0, 2.0));
         assert_eq!((readings.counters["link.eth0.sent_bytes"], readings.counters["link.eth0.receive_drops"]), (200, 1));
         assert_eq!((readings.counters["net.softnet_processed"], readings.counters["net.softnet_dropped"]), (26, 1));

@@ -99,7 +99,7 @@ sample() {
     done
     net=$PROC/net
     if [ -n "$OWN_NETWORK" ]; then net=$PROC/${MEMBERS%% *}/net; fi
-    set -- "$@" "$net/dev" "$net/snmp" "$net/netstat" "$net/sockstat"
+    set -- "$@" "$net/dev" "$net/snmp" "$net/netstat" "$net/snmp6" "$net/sockstat"
     echo "members:$MEMBERS"
     echo "roots:$ROOTS"
     echo "tasks:$tasks"

@@ -71,6 +71,7 @@ impl Client {
         let url = up.url();
         args.push(&url);
         let printed = self.run("h2load", &args)?;
+        anyhow::ensure!(!mostly_refused(&printed), "h2load got errors for answers: {printed}");
         let per_s = printed.lines().find_map(|line| {
             let (before, _) = line.strip_prefix("finished in ")?.split_once(" req/s")?;
             before.rsplit(' ').next()?.parse().ok()
@@ -118,8 +119,13 @@ impl Client {
     }
 }
 
-/// Whether more than half of the answers that wrk or ab tells of have a status of errors. Limits on clients refuse some on purpose.
+/// Whether more than half of the answers that wrk, ab or h2load tells of have a status of errors. Limits on clients refuse some on purpose.
 fn mostly_refused(printed: &str) -> bool {
+    // status codes: 90 2xx, 0 3xx, 4 4xx, 6 5xx
+    if let Some(codes) = printed.lines().find_map(|line| line.strip_prefix("status codes: ")) {
+        let counts: Vec<u64> = codes.split(", ").filter_map(|code| code.split_once(' ')?.0.parse().ok()).collect();
+        return matches!(counts[..], [ok, moved, client, server] if client + server > ok + moved);
+    }
     let number = |text: &str| text.split_whitespace().next()?.parse::<u64>().ok();
     let after = |figure: &str| printed.lines().find_map(|line| number(line.trim().strip_prefix(figure)?));
     let refused = after("Non-2xx or 3xx responses:").or_else(|| after("Non-2xx responses:"));
@@ -234,6 +240,10 @@ mod tests {
             format!("  1151 requests in 1.00s, 9MB read\n  Non-2xx or 3xx responses: {refused}\nRequests/sec: 1151.0\n")
         };
         let ab = |refused: u32| format!("Complete requests:      400\nNon-2xx responses:      {refused}\n");
+        let h2load = |refused: u32| {
+            format!("finished in 1.00s\nstatus codes: 100 2xx, 0 3xx, 5 4xx, {refused} 5xx\ntraffic: 9MB\n")
+        };
+        assert!(mostly_refused(&h2load(96)) && !mostly_refused(&h2load(95)));
         assert!(mostly_refused(&wrk(836)) && mostly_refused(&ab(399)));
         assert!(!mostly_refused(&wrk(300)) && !mostly_refused(&ab(100)));
         assert!(!mostly_refused("  1151 requests in 1.00s, 9MB read\nRequests/sec: 1151.0\n"));

@@ -110,24 +110,30 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 const MOST_OF_DEARER_WORK: f64 = 0.5;
 
 /// Leaves it open where the slow side's TLS records are small over HTTP/1.1 as well: then it is a setting of TLS, with which HTTP/2 has more to do. A
-/// server of small frames has small records over HTTP/2 alone. They are told by what comes beside the bodies, as far as that is more
-/// than heads of answers differ by.
+/// server of small frames has small records over HTTP/2 alone. They are told by what comes beside the bodies: heads of answers that
+/// differ by as much leave it open as well.
 fn needs_equal_records(gap: &Gap<'_>, over_http1: &View<'_>) -> Result<(), String> {
     /// The largest record (RFC 8446, 5.1).
     const FULL_RECORD_BYTES: f64 = 16_384.0;
-    const LEAST: f64 = 16.0;
-    if !gap.uses_tls(gap.slow) {
+    const LEAST: f64 = 8.0;
+    if !gap.uses_tls(gap.slow) || over_http1.slow.body_bytes_per_op.is_some_and(|bytes| bytes <= FULL_RECORD_BYTES) {
         return Ok(());
     }
     let beside = |seen: &TargetObservation| Some(seen.bytes_in_per_op? - seen.body_bytes_per_op?);
     let further = beside(over_http1.slow).zip(beside(over_http1.fast));
-    let Some((further, body_bytes)) = further.zip(over_http1.slow.body_bytes_per_op) else { return Ok(()) };
+    let Some((further, body_bytes)) = further.zip(over_http1.slow.body_bytes_per_op) else {
+        return Err("in how many TLS records responses come over HTTP/1.1 is not known".to_owned());
+    };
     let records = (further.0 - further.1) / RECORD_OVERHEAD_BYTES;
     // Twice as many as the fewest that carry the body.
     if records < (body_bytes / FULL_RECORD_BYTES).max(LEAST) {
         return Ok(());
     }
-    Err(format!("over HTTP/1.1 {} moves a response in about {records:.0} TLS records more", gap.slow_name()))
+    Err(format!(
+        "over HTTP/1.1 {} sends {} more beside the body of a response, as about {records:.0} further TLS records would bring",
+        gap.slow_name(),
+        format_bytes(further.0 - further.1)
+    ))
 }
 
 /// HTTP/2 is spoken. Where it is not, it is no cause.

@@ -5,8 +5,8 @@
 //!
 //! * from outside a `Via` field that the fast side's answers do not have. What the hop costs stays unknown: possible;
 //! * on the machine the program that listens: a proxy, or a front server that has the work done by other processes, over
-//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop. Any
-//!   other program than the fast side's that does so is possible: it may be an application that asks for its data.
+//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop. Nor is
+//!   any other program that does so named: it may be a relay, or an application that asks for its data.
 //!   What a request takes of that machine's CPU beyond the fast side's is what the hop is worth at least: likely. Where
 //!   that is little, the rest may be what handing on takes besides: two processes more are woken for each request, and an
 //!   idle CPU that has to wake up first, a virtual one above all, takes longer for it than they compute. Nobody counts
@@ -16,7 +16,7 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::evidence::counted;
-use crate::evidence::fronts::{Fronts, waits_longer};
+use crate::evidence::fronts::{FRONTS, Fronts, PROXIES, waits_longer};
 use crate::evidence::worth::{demands, reference, share_of_resource};
 use crate::gap::{Demands, Flip, Gap, View};
 use duel_model::{Confidence, HostDemand, format_duration_ns, sanitize_line, web};
@@ -24,34 +24,12 @@ use duel_model::{Confidence, HostDemand, format_duration_ns, sanitize_line, web}
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.extra-hop",
     description: "a proxy or balancer stands in front of the server and hands each request on",
-    signature: "hosts: a proxy, a front or another program than the fast side's listens, and further segments carry the answer \
-                once more; from outside a `Via` field",
+    signature: "hosts: a proxy or a front listens, and further segments carry the answer once more; from outside a \
+                `Via` field",
     at_most: "likely, by the CPU time counted; possible where that is little and the gap is no more than one more \
-              exchange like that with the fast side; possible from outside, over a Unix socket, and of programs that \
-              are not known as proxies",
+              exchange like that with the fast side; possible from outside, and over a Unix socket",
     needs_machine: false,
 };
-
-/// Programs that mostly hand on what others answer. Some of them answer from a cache, or by themselves.
-const PROXIES: [&str; 14] = [
-    "haproxy",
-    "envoy",
-    "traefik",
-    "varnishd",
-    "squid",
-    "pound",
-    "hitch",
-    "stunnel",
-    "stunnel4",
-    "relayd",
-    "linkerd2-proxy",
-    "trafficserver",
-    "traffic_server",
-    "kube-proxy",
-];
-
-/// Web servers that are as often used in front of another one.
-const FRONTS: [&str; 8] = ["nginx", "apache2", "httpd", "caddy", "lighttpd", "h2o", "openresty", "angie"];
 
 /// A request that is handed on and its answer are two segments at least, one each way; each is sent and received on the
 /// machine. What clients acknowledge apart differs from side to side by some tenths.
@@ -123,17 +101,12 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     let seems_to = further_segments >= LEAST_SEGMENTS && on_slow.bytes - larger * on_fast.bytes >= 0.5 * answer_bytes;
     // Where both hand on, and one connects anew for that, connecting brings segments too, and TLS certificates with it.
     let fronts = Fronts::of(gap, demands).ok();
-    let hands_on =
-        arrives_again && !fronts.as_ref().is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
+    let hands_on = arrives_again && !fronts.is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
     let others_work = on_slow.others_ns - on_fast.others_ns >= Flip::NOTEWORTHY * on_fast.server_ns;
     let front = FRONTS.contains(&of_slow) && hands_on && others_work;
-    // A relay may be written in anything. But an application that asks for its data, which the other one holds, hands on as well, and where both
-    // are one program, that is what it is.
-    let relay = of_slow != of_fast && hands_on && fronts.as_ref().is_some_and(|both| !both.fast.hands_on);
-    let is_known = proxy || front;
     // Over a Unix socket nothing is counted; then it is possible where others on the machine work for the request.
     let unseen = proxy && !seems_to && others_work;
-    if !(proxy && hands_on || front || unseen || relay) {
+    if !(proxy && hands_on || front || unseen) {
         let text = format!(
             "{} listens on {slow}'s machine, {} on {fast}'s; {further_segments:.1} further TCP segments for each request",
             sanitize_line(of_slow),
@@ -143,9 +116,15 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
             let text = format!("{text}, and they differ so much from slot to slot that they may be of others");
             return Some(Standing::Undecided(gap.on_host(text, None)));
         }
+        // A relay may be written in anything. But an application that asks for its data, which the other one holds, looks the same.
+        let sign = if hands_on && of_slow != of_fast {
+            "they bring the answer once more: it is a relay, or asks another server for its data"
+        } else {
+            "no sign of a hop there"
+        };
         // Another machine may stand in front of this one.
         return (gap.text(gap.slow, web::VIA).is_none())
-            .then(|| Standing::Undecided(gap.on_host(format!("{text}: no sign of a hop there"), None)));
+            .then(|| Standing::Undecided(gap.on_host(format!("{text}: {sign}"), None)));
     }
     // What both processes spend, less what one does without the hop; no more than the one that hands on spends, or,
     // where that is the front, than the other.
@@ -163,7 +142,7 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         format_duration_ns(on_fast.others_ns)
     );
     let by_cpu = share.filter(|share| *share >= Flip::NOTEWORTHY);
-    let by_handing_on = (proxy || relay) && hands_on && waits == Some(true) && is_one_exchange(reference);
+    let by_handing_on = proxy && hands_on && waits == Some(true) && is_one_exchange(reference);
     if by_cpu.is_none() && !by_handing_on {
         // Two more processes may have waited for a CPU each; for how long nobody counts.
         let worth =
@@ -191,8 +170,7 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         facts: vec![gap.on_host(facts, Some("ss -tlnp".to_owned()))],
         further: Vec::new(),
     };
-    let is_likely = is_known && !unseen && by_cpu.is_some();
-    let confidence = if is_likely { Confidence::Likely } else { Confidence::Possible };
+    let confidence = if unseen || by_cpu.is_none() { Confidence::Possible } else { Confidence::Likely };
     Some(fit_by_host(gap, &ENTRY, by_cpu, confidence, told))
 }
 

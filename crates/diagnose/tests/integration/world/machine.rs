@@ -1,6 +1,6 @@
 //! What is read of a simulated server's machine: facts, and counters around some slots of load.
 
-use super::{Server, Shown};
+use super::{REQUEST_BYTES, Server, Shown};
 use duel_model::{Facts, HostDemand, Known, ListenQueues, Nanos, Scatter, Sleepers};
 use std::collections::BTreeMap;
 
@@ -9,6 +9,9 @@ const LOAD_S: f64 = 10.0;
 const BETWEEN_SAMPLES_S: f64 = 10.5;
 /// Time in which the machine was looked at without load.
 const SILENCE_S: f64 = 9.0;
+
+/// What a TCP segment has besides what it carries.
+const SEGMENT_HEAD_BYTES: f64 = 52.0;
 
 /// The value of a fact that was asked for in vain.
 pub const UNAVAILABLE: &str = "(not permitted)";
@@ -72,6 +75,9 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
         count_waiting(server, shown, threads, &mut growth);
         gauges.insert("cpu.running".to_owned(), 1.0 + server.others + server.crowded);
     }
+    // A request and what acknowledges its answer; nobody is asked for that.
+    growth.insert("tcp.received_segments".to_owned(), 2.0 * ops);
+    growth.insert("ip.received_bytes".to_owned(), (2.0 * SEGMENT_HEAD_BYTES + REQUEST_BYTES) * ops);
     for (key, per_op) in &server.counts {
         growth.insert((*key).to_owned(), per_op * ops);
     }

@@ -36,6 +36,8 @@ pub fn pair(metric: Metric, call: Call, [ratio, low, high]: [f64; 3]) -> PairVer
 /// Addresses of a server whose name has one of either family.
 const BY_IPV6: &str = "[2001:db8::7]:80";
 const BY_IPV4: &str = "192.0.2.7:80";
+/// Head of a request.
+const REQUEST_BYTES: f64 = 120.0;
 /// What the load generator itself works for each request beside its bytes.
 const OUR_WORK_NS: f64 = 5e3;
 /// And for each connection, with its handshake.
@@ -719,6 +721,7 @@ impl World {
             service_profile,
             body_bytes_per_op: Some(shown.bytes),
             bytes_in_per_op: Some(bytes_in),
+            bytes_out_per_op: Some(REQUEST_BYTES + self.request_bytes()),
             generator_work_ns_per_op: self.our_byte_ns.map(|byte_ns| {
                 OUR_WORK_NS + server.our_work + byte_ns * bytes_in + (1.0 - shown.reused) * OUR_CONNECTING_NS
             }),
