@@ -1,8 +1,8 @@
 //! What diagnosis is asked, and how it answers.
 
 use duel_model::{
-    Explanation, Facts, HttpPlan, Layer, LoopKind, Metric, Nanos, NotMade, PairVerdict, Plan, Probe, ProbeOutcome,
-    TargetObservation, Verdict, WorkloadPlan, web,
+    Call, Doubt, DoubtId, Explanation, Facts, HttpPlan, Layer, LoopKind, Metric, Nanos, NotMade, PairVerdict, Plan,
+    Probe, ProbeOutcome, TargetObservation, Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -107,12 +107,18 @@ impl<'a> Case<'a> {
         if self.is_open_loop() { Metric::ResponseP50 } else { Metric::Rate }
     }
 
-    /// Each target after the baseline with its judgement in the main metric, in the plan's order.
-    pub(crate) fn main_pairs(&self) -> impl Iterator<Item = (usize, &'a PairVerdict)> {
+    /// Each target after the baseline with the judgement that its gap is looked for by, in the plan's order: that in the main metric. Where
+    /// the rate leaves open whether there is a gap, and the median calls one, it is the median's: stalls that come to either make
+    /// rates scatter, and medians not.
+    pub fn main_pairs(&self) -> impl Iterator<Item = (usize, &'a PairVerdict)> {
         let (plan, verdict, metric) = (self.plan, self.verdict, self.main_metric());
         plan.targets.iter().enumerate().skip(1).filter_map(move |(index, target)| {
             let of_target = || verdict.pairs.iter().filter(|pair| pair.target == target.name);
-            of_target().find(|pair| pair.metric == metric).or_else(|| of_target().next()).map(|pair| (index, pair))
+            let by = |metric| of_target().find(|pair| pair.metric == metric);
+            let main = by(metric).or_else(|| of_target().next())?;
+            let median =
+                by(Metric::ResponseP50).filter(|median| is_open_by(main, median) && !is_overloaded(verdict, main));
+            Some((index, median.unwrap_or(main)))
         })
     }
 
@@ -140,4 +146,29 @@ impl<'a> Case<'a> {
         }
         smallest
     }
+}
+
+/// Whether the rate leaves open what the median calls. Probes are judged by rates: a gap of which half or more shows in no rate is no
+/// matter for them.
+fn is_open_by(rate: &PairVerdict, median: &PairVerdict) -> bool {
+    const LEAST_SHARE: f64 = 0.5;
+    let slower = match median.call {
+        Call::Slower => 1.0,
+        Call::Faster => -1.0,
+        Call::Equivalent | Call::Unknown => return false,
+    };
+    let Some((gap, _, _)) = median.slowdown() else { return false };
+    let most_log = rate.slowdown().map(|(_, low, high)| (slower * low.ln()).max(slower * high.ln()));
+    rate.metric == Metric::Rate
+        && rate.call == Call::Unknown
+        && most_log.is_none_or(|most| most >= LEAST_SHARE * slower * gap.ln())
+}
+
+/// Whether the generator was what held a pair back. A rate that was not reached is not meant: that is what a slow server looks like in an
+/// open loop.
+pub(crate) fn is_overloaded(verdict: &Verdict, pair: &PairVerdict) -> bool {
+    let is_of_pair =
+        |doubt: &&Doubt| doubt.target.as_ref().is_none_or(|name| [&pair.target, &pair.baseline].contains(&name));
+    let mut doubts = verdict.doubts.iter().filter(is_of_pair);
+    doubts.any(|doubt| matches!(doubt.id, DoubtId::GeneratorSaturated | DoubtId::ScheduleLag))
 }

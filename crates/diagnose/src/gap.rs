@@ -42,6 +42,8 @@ pub(crate) enum Reference<'a> {
 pub(crate) struct View<'a> {
     /// Id of the probe, or `comparison`.
     pub(crate) id: &'a str,
+    /// What the sides are compared by; always the rate in probes.
+    pub(crate) metric: Metric,
     /// What the probe changed; `None`: it is the comparison itself.
     pub(crate) variation: Option<Variation>,
     /// Log of how many times slower the slow side is.
@@ -161,7 +163,7 @@ impl<'a> Gap<'a> {
     fn find_reference(&self) -> (Mode, Reference<'a>) {
         let open_loop = self.case.is_open_loop();
         if !open_loop && self.case.plan.lanes() == 1 {
-            return (Mode::Alone, self.comparison_as_reference());
+            return (Mode::Alone, self.reference_under_load());
         }
         match self.look(ALONE) {
             Look::NotAsked(probe) => return (Mode::Alone, Reference::Wanted(probe)),
@@ -175,14 +177,16 @@ impl<'a> Gap<'a> {
 
     /// What flips with the plan's connections are held against, whether or not the gap shows over one connection.
     pub(crate) fn reference_under_load(&self) -> Reference<'a> {
-        if !self.case.is_open_loop() {
-            return self.comparison_as_reference();
-        }
-        // Probes run in a closed loop and are judged by rate: an open loop's response time is no reference for them.
-        match self.look(CLOSED) {
+        // Probes run in a closed loop and are judged by rate: response times are no reference for them.
+        let (by_rate, not_there) = match (self.case.is_open_loop(), self.comparison.metric) {
+            (true, _) => (CLOSED, "the gap does not show in a closed loop"),
+            (false, Metric::Rate) => return self.comparison_as_reference(),
+            (false, Metric::ResponseP50 | Metric::ResponseP99) => (AGAIN, "the gap does not show in the rate"),
+        };
+        match self.look(by_rate) {
             Look::NotAsked(probe) => Reference::Wanted(probe),
             Look::Shown(view) if view.log.low() > 0.0 => Reference::Known(view),
-            Look::Shown(_) => Reference::Missing("the gap does not show in a closed loop".to_owned()),
+            Look::Shown(_) => Reference::Missing(not_there.to_owned()),
             Look::Missing(why) => Reference::Missing(why),
         }
     }
@@ -322,6 +326,7 @@ impl<'a> Gap<'a> {
         let view = view.or_else(|| {
             kind.entry.is_for_times.then(|| View {
                 id: &outcome.probe.id,
+                metric: Metric::Rate,
                 variation: Some(outcome.probe.variation.clone()),
                 log: Estimate::around(0.0, f64::INFINITY),
                 ratio: 1.0,
@@ -563,18 +568,25 @@ impl<'a> Gap<'a> {
     /// `B 3.05x slower than A (95 % interval 2.98 to 3.12)`, `B and A equally fast (95 % interval 0.97 to 1.03)`.
     pub(crate) fn tell(&self, view: &View<'_>) -> String {
         let (slow, fast) = (self.slow_name(), self.fast_name());
+        let by = self.by_metric(view);
         let percent = 100.0 * view.confidence;
         if format!("{:.2}", view.ratio) == "1.00" {
             // By nothing that two decimals show: neither is "1.00x slower".
             let View { low, high, .. } = view;
-            format!("{slow} and {fast} equally fast ({percent:.0} % interval {low:.2} to {high:.2})")
+            format!("{slow} and {fast} equally fast{by} ({percent:.0} % interval {low:.2} to {high:.2})")
         } else if view.ratio >= 1.0 {
             let View { ratio, low, high, .. } = view;
-            format!("{slow} {ratio:.2}x slower than {fast} ({percent:.0} % interval {low:.2} to {high:.2})")
+            format!("{slow} {ratio:.2}x slower than {fast}{by} ({percent:.0} % interval {low:.2} to {high:.2})")
         } else {
             let (ratio, low, high) = (1.0 / view.ratio, 1.0 / view.high, 1.0 / view.low);
-            format!("{slow} {ratio:.2}x faster than {fast} ({percent:.0} % interval {low:.2} to {high:.2})")
+            format!("{slow} {ratio:.2}x faster than {fast}{by} ({percent:.0} % interval {low:.2} to {high:.2})")
         }
+    }
+
+    /// ` by its response p50`, where that is another metric than the one that targets are compared by under this load.
+    pub(crate) fn by_metric(&self, view: &View<'_>) -> String {
+        let is_usual = self.case.is_open_loop() || view.metric == Metric::Rate;
+        if is_usual { String::new() } else { format!(" by its {}", view.metric.name()) }
     }
 
     /// `with ChaCha20 forced: B 1.02x slower than A (...) instead of 3.05x`.
@@ -677,7 +689,8 @@ impl<'a> View<'a> {
         let mid = ratio.ln();
         let half = (high.ln() - mid).max(mid - low.ln());
         let log = Estimate::around(mid, half);
-        Some(Self { id, variation, log, ratio, low, high, confidence: pair.confidence, slow, fast, connections })
+        let (metric, confidence) = (pair.metric, pair.confidence);
+        Some(Self { id, metric, variation, log, ratio, low, high, confidence, slow, fast, connections })
     }
 
     pub(crate) fn connections(&self) -> Option<u32> {
@@ -703,7 +716,11 @@ impl<'a> View<'a> {
     /// Time per op of the fast side in ns: what one connection spends on each op, all of it included.
     pub(crate) fn fast_ns(&self) -> Option<f64> {
         let by_rate = || Some(f64::from(self.connections?) * 1e9 / self.fast.rate_per_s?);
-        let ns = by_rate().or(self.fast.service_mean_ns)?;
+        let ns = match (self.connections, self.metric) {
+            // A median is compared because the mean is stalls, in part.
+            (Some(_), Metric::ResponseP50 | Metric::ResponseP99) => self.fast.service_profile.quantile_ns(0.5)? as f64,
+            _ => by_rate().or(self.fast.service_mean_ns)?,
+        };
         (ns.is_finite() && ns > 0.0).then_some(ns)
     }
 

@@ -1,6 +1,6 @@
 //! `none`: there is no gap to explain, or none that was established.
 
-use crate::case::Case;
+use crate::case::{Case, is_overloaded};
 use crate::cause::CauseEntry;
 use crate::leads::of_tail;
 use crate::repeat;
@@ -36,8 +36,7 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
         |name: &Option<String>| name.as_ref().is_none_or(|name| [&pair.target, &pair.baseline].contains(&name));
     let doubts: Vec<_> = case.verdict.doubts.iter().filter(|doubt| of_pair(&doubt.target)).collect();
     evidence.extend(doubts.iter().map(|doubt| compared(sanitize(&doubt.text))));
-    // A rate that was not reached is not among them: that is what a slow server looks like in an open loop.
-    let saturated = doubts.iter().any(|doubt| matches!(doubt.id, DoubtId::GeneratorSaturated | DoubtId::ScheduleLag));
+    let saturated = is_overloaded(case.verdict, pair);
 
     let includes_one = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
     let (entry, confidence, summary, remedy) = match pair.call {

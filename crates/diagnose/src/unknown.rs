@@ -96,7 +96,8 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&Cause], standings: &[Standing], 
             ([], true) => ", and no known cause fits",
             ([], false) => ", and no cause could be shown",
         };
-        format!("{slow} is {}x slower than {fast}{why}", format_figure(gap.comparison.ratio))
+        let by = gap.by_metric(&gap.comparison);
+        format!("{slow} is {}x slower than {fast}{by}{why}", format_figure(gap.comparison.ratio))
     } else {
         format!("About {} of the gap between {slow} and {fast} is left unexplained", percent(left))
     };

@@ -5,7 +5,7 @@ use crate::world::{Dice, Server, SlowConnections, World, named, open_loop, pair,
 use duel_diagnose::{Case, Step, catalogue, next};
 use duel_model::{
     Body, Call, Confidence, Doubt, DoubtId, Explanation, Finding, Http2Plan, Metric, Nanos, PairVerdict, SECOND_NS,
-    Verdict,
+    Variation, Verdict,
 };
 
 fn good() -> Server {
@@ -670,6 +670,33 @@ fn a_pair_that_is_equal_by_its_rate_and_not_in_the_tail_is_not_equally_fast() {
     let doubt =
         Doubt { id: DoubtId::GeneratorSaturated, target: None, text: "workers used 99 % of their CPU".to_owned() };
     assert!(concluded(&[open, tail], vec![doubt]).summary.contains("the generator was the bottleneck"));
+}
+
+/// Probes are judged by rates: a gap of medians that is in no rate is no matter for them.
+#[test]
+fn a_gap_of_medians_is_looked_into_where_the_rate_may_have_it() {
+    let world = world(&[Server::default(), Server::default()]);
+    let asks = |rate: PairVerdict, median: PairVerdict, doubts: &[DoubtId]| {
+        let doubts = doubts.iter().map(|&id| Doubt { id, target: None, text: "of the generator".to_owned() }).collect();
+        let verdict = Verdict { pairs: vec![rate, median], doubts, ..Verdict::default() };
+        let seen: Vec<_> = (0..2).map(|index| world.observe(index, &Variation::default(), &mut Dice(1))).collect();
+        let case = Case { budget_left_ns: 60 * SECOND_NS, ..Case::of(&world.plan, &verdict, &[None, None], &seen) };
+        matches!(next(&case), Step::Probe(_))
+    };
+    let rate = |call, interval| pair(Metric::Rate, call, interval);
+    let slower = || pair(Metric::ResponseP50, Call::Slower, [1.3, 1.2, 1.4]);
+    let faster = || pair(Metric::ResponseP50, Call::Faster, [1.0 / 1.3, 1.0 / 1.4, 1.0 / 1.2]);
+    assert!(asks(rate(Call::Unknown, [0.9, 0.7, 1.1]), slower(), &[]));
+    assert!(asks(rate(Call::Unknown, [1.1, 0.9, 1.4]), faster(), &[]));
+    assert!(!asks(rate(Call::Unknown, [1.1, 0.95, 1.4]), slower(), &[]), "at most a sixth of it");
+    assert!(!asks(rate(Call::Unknown, [0.9, 0.7, 1.05]), faster(), &[]));
+    assert!(!asks(rate(Call::Equivalent, [1.0, 0.99, 1.01]), slower(), &[]));
+    assert!(!asks(rate(Call::Unknown, [0.9, 0.7, 1.1]), slower(), &[DoubtId::GeneratorSaturated]));
+    assert!(!asks(
+        rate(Call::Unknown, [0.9, 0.7, 1.1]),
+        pair(Metric::ResponseP50, Call::Unknown, [1.3, 0.9, 1.6]),
+        &[]
+    ));
 }
 
 #[test]

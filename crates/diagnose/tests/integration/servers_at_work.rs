@@ -492,6 +492,32 @@ fn extra_hop() {
     }
 }
 
+/// Where stalls on either side leave open whether the rates differ, the gap of the medians is looked into.
+#[test]
+fn a_gap_of_the_medians_is_explained() {
+    let fast = listening("/usr/sbin/nginx", 40e3, 5e3, 2.0);
+    let proxied = listening("/usr/sbin/haproxy", 400e3, 45e3, 5.0);
+    for connections in [1, 16] {
+        let mut world = set_up(proxied.clone(), fast.clone(), 2e3, true, connections);
+        world.rate_is_open = true;
+        assert_likely(&world, "net.extra-hop");
+        world.both_ways(|explanation, _| {
+            let told = explanation.findings.iter().flat_map(|finding| &finding.evidence);
+            let of_comparison = told.filter(|line| line.probe == "comparison").map(|line| &line.text);
+            assert!(of_comparison.clone().any(|text| text.contains("by its response p50 (")), "{explanation:#?}");
+        });
+        // By medians that are equal nothing is looked into, nor where there is no gap when probes are made.
+        let equal = World { servers: vec![fast.clone(), fast.clone()], ..world.clone() };
+        equal.both_ways(|explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause == "none"), "{explanation:#?}");
+        });
+        let gone = World { later: Some(Box::new(World { rate_is_open: false, ..equal })), ..world };
+        gone.both_ways(|explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause == "unknown"), "{explanation:#?}");
+        });
+    }
+}
+
 /// Any program may be a relay. So may it be an application that asks another server for its data, which the other side's has by itself.
 #[test]
 fn a_program_that_hands_on_and_is_no_known_proxy_is_not_accused() {

@@ -171,7 +171,7 @@ impl Lab {
         slots: &mut Vec<Slot>,
     ) -> Result<Ground, String> {
         let seen = self.look_below(site, probe, next_index, watcher, slots)?;
-        let slow = slow_sides(&site.plan.targets, &site.known.verdict.pairs);
+        let slow = slow_sides(site.plan, site.known.verdict);
         let held = chosen(&seen, &site.plan.targets, |target| slow.contains(&target))?;
         let work = work(&seen, &held)?;
         let plan = |address: &dyn Fn(&OpenFile) -> String| {
@@ -237,14 +237,14 @@ impl Lab {
     }
 }
 
-/// The targets whose slowness is to be explained: of each pair the slower one, by its main metric, which comes first.
-fn slow_sides(targets: &[Target], pairs: &[PairVerdict]) -> BTreeSet<usize> {
-    let slower = |(index, target): (usize, &Target)| match pairs.iter().find(|pair| pair.target == target.name)?.call {
+/// The targets whose slowness is to be explained: of each pair the slower one.
+fn slow_sides(plan: &Plan, verdict: &Verdict) -> BTreeSet<usize> {
+    let slower = |(index, pair): (usize, &PairVerdict)| match pair.call {
         Call::Slower => Some(index),
         Call::Faster => Some(0),
         Call::Equivalent | Call::Unknown => None,
     };
-    targets.iter().enumerate().skip(1).filter_map(slower).collect()
+    Case::of(plan, verdict, &[], &[]).main_pairs().filter_map(slower).collect()
 }
 
 /// Tells what is being done and for how long, and keeps slots and figures to itself: they are of another kind of work than those of the run,
@@ -299,6 +299,13 @@ mod tests {
     fn the_slow_sides_are_those_of_the_main_metric() {
         let targets: Vec<Target> =
             ["A", "B", "C"].map(|name| Target { name: name.into(), address: "http://x/".into(), host: None }).into();
+        let plan = Plan {
+            targets,
+            workload: WorkloadPlan::Http(Box::default()),
+            load: LoadPlan::default(),
+            compare: ComparePlan::default(),
+            factors: vec![],
+        };
         let pair = |target: &str, metric, call| PairVerdict {
             baseline: "A".into(),
             target: target.into(),
@@ -313,7 +320,8 @@ mod tests {
         };
         let slow = |b, c| {
             let of = |target, call| [pair(target, Metric::Rate, call), pair(target, Metric::ResponseP99, Call::Faster)];
-            slow_sides(&targets, &[of("B", b), of("C", c)].concat()).into_iter().collect::<Vec<_>>()
+            let verdict = Verdict { pairs: [of("B", b), of("C", c)].concat(), ..Verdict::default() };
+            slow_sides(&plan, &verdict).into_iter().collect::<Vec<_>>()
         };
         assert_eq!(slow(Call::Slower, Call::Equivalent), [1]);
         assert_eq!(slow(Call::Faster, Call::Slower), [0, 2]);

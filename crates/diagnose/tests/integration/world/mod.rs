@@ -321,6 +321,8 @@ pub struct World {
     pub unavailable: Vec<String>,
     /// Ids of probes that are answered by another world: disturbed ones, or ones that reach other servers.
     pub elsewhere: Vec<(String, World)>,
+    /// Stalls came to either side in the comparison: whether the rates differ is open, and the medians are called.
+    pub rate_is_open: bool,
     /// What has become of it when the probes are made.
     pub later: Option<Box<World>>,
     /// What the lens shows of each server's libcrypto.
@@ -388,6 +390,7 @@ pub fn world(servers: &[Server]) -> World {
         budget_ns: 60 * SECOND_NS,
         unavailable: Vec::new(),
         elsewhere: Vec::new(),
+        rate_is_open: false,
         later: None,
         lenses: vec![None; servers.len()],
         twins: Vec::new(),
@@ -658,7 +661,7 @@ impl World {
         server.other_way.as_deref().filter(|_| variation.peers.contains_key(&index)).unwrap_or(server)
     }
 
-    fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
+    pub fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
         let server = self.reached(index, variation);
         let shown = self.show(server, variation);
         let scatter = (self.noise * dice.normal()).exp();
@@ -841,8 +844,20 @@ impl World {
     pub fn verdict(&self, dice: &mut Dice) -> Verdict {
         let none = Variation::default();
         let open = matches!(self.plan.load.kind, LoopKind::Open { .. });
-        let mut pairs = if open { self.pairs(&none, Metric::ResponseP50, dice) } else { Vec::new() };
+        let mut pairs = Vec::new();
+        if open || self.rate_is_open {
+            pairs.extend(self.pairs(&none, Metric::ResponseP50, dice));
+        }
         pairs.extend(self.pairs(&none, Metric::Rate, dice));
+        if self.rate_is_open {
+            for pair in pairs.iter_mut().filter(|pair| pair.metric == Metric::Rate) {
+                (pair.call, pair.low, pair.high) = (
+                    Call::Unknown,
+                    pair.ratio.map(|ratio| ratio.min(1.0) * 0.7),
+                    pair.ratio.map(|ratio| ratio.max(1.0) * 1.3),
+                );
+            }
+        }
         if open {
             // An offered rate that all of them sustain.
             for pair in pairs.iter_mut().filter(|pair| pair.metric == Metric::Rate) {
