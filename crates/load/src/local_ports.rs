@@ -7,10 +7,12 @@
 //! a sixth of that as soon as half of the ports were taken.
 //!
 //! So each connection gets a small part of the range to look in, one part after the other. The part that was used longest ago comes first,
-//! and a search is no longer than it, unless several parts have no free port.
+//! and a search is no longer than it, unless several parts have no free port. A Linux that cannot be told where to look (before 6.3) gets the
+//! very port, one after the other.
 
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
+use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,31 +28,98 @@ pub fn local_ports_of(address_pairs: usize) -> Option<u32> {
     Some(RANGE.as_ref()?.ports().saturating_mul(u32::try_from(address_pairs).unwrap_or(u32::MAX)))
 }
 
-/// Connects a TCP socket, by `connect`, from one of the next ports in turn; where these are all taken, from any.
+/// Connects a TCP socket that `open` makes, by `connect`, from one of the next ports in turn; where these are all taken, from any. Tells the socket,
+/// and what connecting said.
 ///
-/// Where the kernel cannot be told (before Linux 6.3, and elsewhere), from the port that it finds.
-pub fn connect_from_next(socket: BorrowedFd<'_>, connect: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
-    let Some(range) = RANGE.as_ref() else { return connect() };
+/// Systems other than Linux look for a port as they do.
+pub fn connect_from_next<S: AsFd, E>(
+    open: impl Fn() -> Result<S, E>,
+    connect: impl Fn(&S) -> Result<(), Errno>,
+) -> Result<(S, Result<(), Errno>), E> {
+    let socket = open()?;
+    let connected = match RANGE.as_ref() {
+        None => connect(&socket),
+        Some(range) => match from_parts(socket.as_fd(), *range, || connect(&socket)) {
+            Some(connected) => connected,
+            None => return from_ports(socket, &PORTS, open, connect),
+        },
+    };
+    Ok((socket, connected))
+}
+
+/// Lets the kernel look in one part after the other; `None`: it cannot be told.
+fn from_parts(
+    socket: BorrowedFd<'_>,
+    range: Range,
+    connect: impl Fn() -> Result<(), Errno>,
+) -> Option<Result<(), Errno>> {
     for retry in 0..MOST_PARTS {
-        let number = NEXT_PART.fetch_add(1, Ordering::Relaxed).wrapping_add(retry * FAR_PARTS);
-        if !narrowing::look_in(socket, range.part(number)) {
-            return connect();
+        if !narrowing::look_in(socket, range.part(next(retry * FAR_PARTS))) {
+            return None;
         }
         match connect() {
             Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => {}
-            connected => return connected,
+            connected => return Some(connected),
         }
     }
     // A range that is given is searched from a place of chance on, and not every second port first (since Linux 6.8).
-    narrowing::look_in(socket, *range);
-    connect()
+    narrowing::look_in(socket, range);
+    Some(connect())
+}
+
+/// Takes one port after the other. Whether it is free for these two addresses is known once it is connected, and a socket does not give its port
+/// back: then the next one is another socket's. The last is left to the kernel.
+fn from_ports<S: AsFd, E>(
+    mut socket: S,
+    ports: &[u16],
+    open: impl Fn() -> Result<S, E>,
+    connect: impl Fn(&S) -> Result<(), Errno>,
+) -> Result<(S, Result<(), Errno>), E> {
+    for retry in 0..MOST_PARTS {
+        if take_port(socket.as_fd(), ports, retry * FAR_PARTS * PART_PORTS).is_none() {
+            break;
+        }
+        match connect(&socket) {
+            Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => socket = open()?,
+            connected => return Ok((socket, connected)),
+        }
+    }
+    let connected = connect(&socket);
+    Ok((socket, connected))
+}
+
+/// Binds the socket to the next of these ports that can be taken; `None`: to none, and it can still be connected from any.
+fn take_port(socket: BorrowedFd<'_>, ports: &[u16], skip: u32) -> Option<()> {
+    let count = u32::try_from(ports.len()).ok().filter(|&count| count > 0)?;
+    let mut local =
+        SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok().filter(|local| local.port() == 0)?;
+    // Else a port that is kept for another peer could not be taken, though it is free for this one.
+    rustix::net::sockopt::set_socket_reuseaddr(socket, true).ok()?;
+    for _ in 0..PART_PORTS.min(count) {
+        local.set_port(ports[(next(skip) % count) as usize]);
+        match rustix::net::bind(socket, &local) {
+            Ok(()) => return Some(()),
+            // Somebody listens there, or has taken it for all addresses.
+            Err(Errno::ADDRINUSE | Errno::ACCESS) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// The next part, or port, in turn, and so many beyond it.
+fn next(skip: u32) -> u32 {
+    TURN.fetch_add(1, Ordering::Relaxed).wrapping_add(skip)
 }
 
 /// The range of this process's network.
 static RANGE: LazyLock<Option<Range>> = LazyLock::new(Range::read);
 
+/// Its ports, without those that are kept for other purposes.
+static PORTS: LazyLock<Vec<u16>> = LazyLock::new(|| RANGE.map_or_else(Vec::new, Range::unreserved));
+
 /// Runs that follow one another begin at different places.
-static NEXT_PART: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(std::process::id().wrapping_mul(7_919)));
+static TURN: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(std::process::id().wrapping_mul(7_919)));
 
 /// A range of ports, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +138,22 @@ impl Range {
         let mut ends = text.split_whitespace().map(str::parse::<u16>);
         let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);
         (first <= last).then_some(Self { first, last })
+    }
+
+    /// Its ports without those that nobody gets who does not ask for them.
+    fn unreserved(self) -> Vec<u16> {
+        let reserved = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_reserved_ports").unwrap_or_default();
+        self.without(&reserved)
+    }
+
+    /// `8080,9000-9100`; empty where none are.
+    fn without(self, reserved: &str) -> Vec<u16> {
+        let ends = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse::<u16>().ok()?..=last.parse::<u16>().ok()?)
+        };
+        let reserved: Vec<_> = reserved.trim().split(',').filter_map(ends).collect();
+        (self.first..=self.last).filter(|port| reserved.iter().all(|part| !part.contains(port))).collect()
     }
 
     fn ports(self) -> u32 {
@@ -127,32 +212,4 @@ mod narrowing {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_parts_together_are_the_range() {
-        for (first, last) in [(32_768, 60_999), (1_024, 65_535), (40_000, 40_063), (40_000, 40_064), (1, 2), (7, 7)] {
-            let range = Range { first, last };
-            let parts = range.ports().div_ceil(PART_PORTS);
-            let mut taken = std::collections::BTreeSet::new();
-            for number in 0..parts {
-                let part = range.part(number);
-                assert!(part.first < part.last || range.ports() == 1, "{part:?}");
-                assert!(part.ports() <= PART_PORTS && first <= part.first && part.last <= last, "{part:?}");
-                taken.extend(part.first..=part.last);
-            }
-            assert_eq!(taken.len(), range.ports() as usize);
-            assert_eq!(range.part(parts), range.part(0));
-            range.part(u32::MAX);
-        }
-    }
-
-    #[test]
-    fn what_is_no_range_is_unknown() {
-        assert_eq!(Range::parse("32768\t60999\n"), Some(Range { first: 32_768, last: 60_999 }));
-        for text in ["", "1", "9 8", "-1 5", "1 70000", "a b"] {
-            assert_eq!(Range::parse(text), None, "{text}");
-        }
-    }
-}
+mod tests;

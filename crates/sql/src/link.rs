@@ -50,14 +50,22 @@ impl Link {
             End::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
             End::Unix(_) => AddressFamily::UNIX,
         };
-        let socket = socket(family).map_err(|errno| failed("open a socket", errno))?;
-        let connected = match end {
-            End::Tcp(peer) => {
-                // A statement is one small write, and must not wait for the acknowledgement of the one before.
-                let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-                duel_load::connect_from_next(socket.as_fd(), || rustix::net::connect(&socket, peer))
+        let open = || socket(family).map_err(|errno| failed("open a socket", errno));
+        let (socket, connected) = match end {
+            End::Tcp(peer) => duel_load::connect_from_next(
+                || {
+                    let socket = open()?;
+                    // A statement is one small write, and must not wait for the acknowledgement of the one before.
+                    let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+                    Ok(socket)
+                },
+                |socket| rustix::net::connect(socket, peer),
+            )?,
+            End::Unix(path) => {
+                let socket = open()?;
+                let connected = rustix::net::connect(&socket, path);
+                (socket, connected)
             }
-            End::Unix(path) => rustix::net::connect(&socket, path),
         };
         let is_connected = match connected {
             Ok(()) => true,

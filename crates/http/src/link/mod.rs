@@ -90,22 +90,7 @@ impl Link {
         io: &Io<'_>,
     ) -> Result<bool, Broken> {
         let way = who.shared.resolved.ends.way(turn);
-        let socket = open_socket(way.family()).map_err(|errno| Broken::System("open a socket", errno))?;
-        if let Way::Tcp { source, .. } = way {
-            // Where it cannot be switched off, small requests may wait for an acknowledgement; nothing else changes.
-            let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-            if let Some(bytes) = who.shared.segment_bytes {
-                socket2::SockRef::from(&socket)
-                    .set_tcp_mss(u32::from(bytes))
-                    .map_err(|error| Broken::System("announce a segment size", errno_of(&error)))?;
-            }
-            who.shared.acknowledge_soon(&socket);
-            arrival::ask_for(&socket);
-            if let Some(source) = source {
-                source::bind(&socket, source).map_err(|errno| Broken::System(CONNECT_FROM_SOURCE, errno))?;
-            }
-        }
-        let connected = way.connect(&socket);
+        let (socket, connected) = way.connect(|| open_for(&way, who.shared))?;
         let is_connected = match connected {
             Ok(()) => true,
             // On loopback the handshake is over when connect returns: asking is cheaper than a turn of the loop.
@@ -399,6 +384,26 @@ impl Link {
             }
         }
     }
+}
+
+/// A socket to connect this way by, with what is set before that.
+fn open_for(way: &Way<'_>, shared: &Shared) -> Result<OwnedFd, Broken> {
+    let socket = open_socket(way.family()).map_err(|errno| Broken::System("open a socket", errno))?;
+    if let Way::Tcp { source, .. } = way {
+        // Where it cannot be switched off, small requests may wait for an acknowledgement; nothing else changes.
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        if let Some(bytes) = shared.segment_bytes {
+            socket2::SockRef::from(&socket)
+                .set_tcp_mss(u32::from(bytes))
+                .map_err(|error| Broken::System("announce a segment size", errno_of(&error)))?;
+        }
+        shared.acknowledge_soon(&socket);
+        arrival::ask_for(&socket);
+        if let Some(source) = *source {
+            source::bind(&socket, source).map_err(|errno| Broken::System(CONNECT_FROM_SOURCE, errno))?;
+        }
+    }
+    Ok(socket)
 }
 
 /// A stream socket that does not block and that child processes do not inherit.

@@ -111,13 +111,14 @@ impl Way<'_> {
         matches!(self, Self::Tcp { .. })
     }
 
-    pub(crate) fn connect(&self, socket: impl AsFd) -> Result<(), Errno> {
+    /// Connects a socket that `open` makes; with what connecting said.
+    pub(crate) fn connect<S: AsFd, E>(&self, open: impl Fn() -> Result<S, E>) -> Result<(S, Result<(), Errno>), E> {
         match self {
-            Self::Tcp { peer, .. } => {
-                let socket = socket.as_fd();
-                duel_load::connect_from_next(socket, || rustix::net::connect(socket, peer))
-            }
-            Self::Unix(path) => rustix::net::connect(socket, *path),
+            Self::Tcp { peer, .. } => duel_load::connect_from_next(open, |socket| rustix::net::connect(socket, peer)),
+            Self::Unix(path) => open().map(|socket| {
+                let connected = rustix::net::connect(&socket, *path);
+                (socket, connected)
+            }),
         }
     }
 }

@@ -6,7 +6,6 @@
 mod accounting;
 mod common;
 #[cfg(target_os = "linux")]
-mod local_ports;
 mod run_up;
 mod shapes;
 mod shared_connections;
