@@ -1,6 +1,7 @@
 //! A case viewed for one pair that differs: who is slow, by how much, and what the probes did to it.
 
 use crate::case::Case;
+use crate::cause::Standing;
 use crate::gone::Gone;
 use crate::path::Path;
 use crate::probes::{AGAIN, ALONE, CLOSED, HOSTS, Kind, LENS, LONGER, Mode, is_https};
@@ -178,17 +179,41 @@ impl<'a> Gap<'a> {
     /// What flips with the plan's connections are held against, whether or not the gap shows over one connection.
     pub(crate) fn reference_under_load(&self) -> Reference<'a> {
         // Probes run in a closed loop and are judged by rate: response times are no reference for them.
-        let (by_rate, not_there) = match (self.case.is_open_loop(), self.comparison.metric) {
-            (true, _) => (CLOSED, "the gap does not show in a closed loop"),
+        let by_rate = match (self.case.is_open_loop(), self.comparison.metric) {
+            (true, _) => CLOSED,
             (false, Metric::Rate) => return self.comparison_as_reference(),
-            (false, Metric::ResponseP50 | Metric::ResponseP99) => (AGAIN, "the gap does not show in the rate"),
+            (false, Metric::ResponseP50 | Metric::ResponseP99) => AGAIN,
         };
         match self.look(by_rate) {
             Look::NotAsked(probe) => Reference::Wanted(probe),
-            Look::Shown(view) if view.log.low() > 0.0 => Reference::Known(view),
-            Look::Shown(_) => Reference::Missing(not_there.to_owned()),
+            Look::Shown(view) if view.log.low() <= 0.0 && by_rate == CLOSED => {
+                Reference::Missing("the gap does not show in a closed loop".to_owned())
+            }
+            // The rate may differ by something else, and by much less.
+            Look::Shown(view) if by_rate == AGAIN && !self.is_seen_in(&view) => Reference::Missing(format!(
+                "the gap of the medians does not show in the rate: {}: {}",
+                AGAIN.phrase(),
+                self.tell(&view)
+            )),
+            Look::Shown(view) => Reference::Known(view),
             Look::Missing(why) => Reference::Missing(why),
         }
+    }
+
+    /// Whether the comparison's gap, by whatever it was called, is that of this probe's rates: most of it is there, and all of it may be.
+    fn is_seen_in(&self, now: &View<'a>) -> bool {
+        let then_log = self.comparison.log.mid;
+        now.log.low() > 0.0 && now.log.mid >= 0.5 * then_log && now.log.high() >= Flip::EXPLAINS * then_log
+    }
+
+    /// Leaves open what is judged by how much longer ops take in the mean, where the gap is one of the medians: what comes seldom and takes long
+    /// is in the one and not in the other.
+    pub(crate) fn needs_gap_of_means(&self) -> Result<(), Standing> {
+        if self.by_metric(&self.comparison).is_empty() {
+            return Ok(());
+        }
+        let text = "the medians differ, and this is judged by means".to_owned();
+        Err(Standing::Undecided(self.evidence(&self.comparison, text)))
     }
 
     /// The comparison, if the gap is still what it was then. It may be old, and in between a cache may have become warm, or

@@ -373,13 +373,10 @@ impl Lab {
 
 /// How long a slot of a probe is: some ops of the slowest target, where as many pairs as are wanted can be afforded so.
 ///
-/// No op becomes due after a slot's time, but the last one is waited for, so that a slot takes up to an op longer. Where two
-/// ops are more than is affordable, a slot that leaves room for one to end is the one that gives the most pairs.
+/// No op becomes due after a slot's time, but the last one is waited for, so that a slot takes up to an op longer: it leaves room for one to end.
 fn probe_slot_ns(op_ns: Nanos, affordable_ns: Nanos, shortest_ns: Nanos) -> Nanos {
     let some_ops_ns = (OPS_PER_SLOT * op_ns as f64) as Nanos;
-    let slot_ns =
-        if 2 * op_ns > affordable_ns { affordable_ns.saturating_sub(op_ns) } else { some_ops_ns.min(affordable_ns) };
-    slot_ns.max(shortest_ns)
+    some_ops_ns.min(affordable_ns.saturating_sub(op_ns)).max(shortest_ns)
 }
 
 /// How long a slot is in which lanes have one op at a time, in turn: some for each of them, to tell lanes apart by halves of their

@@ -7,8 +7,11 @@
 //! a sixth of that as soon as half of the ports were taken.
 //!
 //! So each connection gets a small part of the range to look in, one part after the other. The part that was used longest ago comes first,
-//! and a search is no longer than it, unless several parts have no free port. A Linux that cannot be told where to look (before 6.3) gets the
-//! very port, one after the other.
+//! and a search is no longer than it, unless several parts have no free port.
+//!
+//! A Linux that cannot be told where to look (before 6.3) is given the very port, one after the other. A port that was given is nobody else's in
+//! that network as long as it is kept, whomever they connect to. So it is every second one: those in between are the ones that the kernel tries first,
+//! for others, and for ours once all that are given are taken.
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -115,8 +118,8 @@ fn next(skip: u32) -> u32 {
 /// The range of this process's network.
 static RANGE: LazyLock<Option<Range>> = LazyLock::new(Range::read);
 
-/// Its ports, without those that are kept for other purposes.
-static PORTS: LazyLock<Vec<u16>> = LazyLock::new(|| RANGE.map_or_else(Vec::new, Range::unreserved));
+/// Those of its ports that sockets are given.
+static PORTS: LazyLock<Vec<u16>> = LazyLock::new(|| RANGE.map_or_else(Vec::new, Range::given));
 
 /// Runs that follow one another begin at different places.
 static TURN: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(std::process::id().wrapping_mul(7_919)));
@@ -140,20 +143,24 @@ impl Range {
         (first <= last).then_some(Self { first, last })
     }
 
-    /// Its ports without those that nobody gets who does not ask for them.
-    fn unreserved(self) -> Vec<u16> {
+    /// Its ports that the kernel tries last, without those that nobody gets who does not ask for them.
+    fn given(self) -> Vec<u16> {
         let reserved = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_reserved_ports").unwrap_or_default();
-        self.without(&reserved)
+        self.given_without(&reserved)
     }
 
-    /// `8080,9000-9100`; empty where none are.
-    fn without(self, reserved: &str) -> Vec<u16> {
+    /// The same where these are reserved, such as `8080,9000-9100`.
+    fn given_without(self, reserved: &str) -> Vec<u16> {
         let ends = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             Some(first.parse::<u16>().ok()?..=last.parse::<u16>().ok()?)
         };
         let reserved: Vec<_> = reserved.trim().split(',').filter_map(ends).collect();
-        (self.first..=self.last).filter(|port| reserved.iter().all(|part| !part.contains(port))).collect()
+        (self.first..=self.last)
+            .skip(1)
+            .step_by(2)
+            .filter(|port| reserved.iter().all(|part| !part.contains(port)))
+            .collect()
     }
 
     fn ports(self) -> u32 {

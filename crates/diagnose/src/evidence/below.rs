@@ -90,6 +90,10 @@ pub(crate) fn nested<'a>(gap: &Gap<'a>, layer: Layer) -> Result<Gap<'a>, Standin
     let compared = |how: Compared| open((told.compared)(how, &gap.slow_name(), &gap.fast_name()));
     let pair = below.main_pairs().find(|(index, _)| *index == gap.slow.max(gap.fast));
     let (index, pair) = pair.ok_or_else(|| compared(Compared::NotKnown))?;
+    // What lies below is judged by its rates.
+    if pair.metric != below.main_metric() {
+        return Err(compared(Compared::NotSure));
+    }
     match Gap::open(*below, index, pair) {
         Some(nested) if nested.slow == gap.slow => Ok(nested),
         Some(_) => Err(compared(Compared::Faster)),

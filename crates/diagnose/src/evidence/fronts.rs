@@ -12,8 +12,15 @@ const HEAD_BYTES: f64 = 52.0;
 /// By so much the head of IPv6 is longer.
 const IPV6_FURTHER_BYTES: f64 = 20.0;
 
-/// What is handed on comes back as an answer with a head, and the request before it has one as well: these are together no shorter.
+/// An answer that was handed on has come with a head. With that of the request before it, which arrives as well where who answers is in the same
+/// network, there are no fewer bytes.
 const LEAST_HEADS_BYTES: f64 = 100.0;
+
+/// Least bytes of an answer without a body: those of a head that says little (HTTP/2, FastCGI).
+const LEAST_ANSWER_BYTES: f64 = 30.0;
+
+/// Heads of segments without timestamps.
+const SHORTEST_HEAD_BYTES: f64 = 40.0;
 
 /// Programs that mostly hand on what others answer. Some of them answer from a cache, or by themselves.
 pub(crate) const PROXIES: [&str; 14] = [
@@ -34,7 +41,21 @@ pub(crate) const PROXIES: [&str; 14] = [
 ];
 
 /// Web servers that are as often used in front of another one.
-pub(crate) const FRONTS: [&str; 8] = ["nginx", "apache2", "httpd", "caddy", "lighttpd", "h2o", "openresty", "angie"];
+pub(crate) const FRONTS: [&str; 13] = [
+    "nginx",
+    "apache2",
+    "httpd",
+    "caddy",
+    "lighttpd",
+    "h2o",
+    "openresty",
+    "angie",
+    "unitd",
+    "uwsgi",
+    "litespeed",
+    "lshttpd",
+    "openlitespeed",
+];
 
 /// From so many further connections per op on a front connects anew: one that keeps too few for its load still keeps some.
 const MOST_REQUESTS: f64 = 0.5;
@@ -61,6 +82,8 @@ pub(crate) struct Asking {
     received: f64,
     /// The answer arrives there once more, as it does where what is asked is another process or another machine.
     pub(crate) hands_on: bool,
+    /// Hardly anything of an answer arrives there. In between it is not known: who is asked may answer in fewer bytes.
+    pub(crate) answers_alone: bool,
 }
 
 impl Fronts {
@@ -116,10 +139,10 @@ pub(crate) fn unless_handed_on(gap: &Gap<'_>, standing: Standing) -> Standing {
             "it hands requests on, and whoever does the rest of the work is not read"
         }
         Some(_) if demands.is_some_and(|demands| others_may_answer(gap, demands.slow)) => {
-            "others on its machine compute as much as it does, and may do its work: handing on over a Unix socket is not seen"
+            "others on its machine compute meanwhile, and may do its work: handing on over a Unix socket is not seen"
         }
-        Some(_) => return Standing::RuledOut(seen),
-        None => "whether it hands requests on, and to whom, is not known",
+        Some(received) if received.is_no_answer => return Standing::RuledOut(seen),
+        Some(_) | None => "whether it hands requests on, and to whom, is not known",
     };
     Standing::Undecided(Evidence { text: format!("{}; but {but}", seen.text), ..seen })
 }
@@ -128,8 +151,9 @@ pub(crate) fn unless_handed_on(gap: &Gap<'_>, standing: Standing) -> Standing {
 fn others_may_answer(gap: &Gap<'_>, demand: &HostDemand) -> bool {
     let is_front =
         gap.server_program(gap.slow).is_some_and(|program| FRONTS.contains(&program) || PROXIES.contains(&program));
+    let interrupts_ns = ["cpu.softirq_ns", "cpu.irq_ns"].iter().filter_map(|key| demand.per_op(key)).sum::<f64>();
     let works = demand.others_cpu_per_op().zip(demand.per_op("process.cpu_ns"));
-    is_front && works.is_none_or(|(others_ns, own_ns)| others_ns >= own_ns)
+    is_front && works.is_none_or(|(others_ns, own_ns)| others_ns - interrupts_ns >= Flip::NOTEWORTHY * own_ns)
 }
 
 impl Fronts {
@@ -144,7 +168,8 @@ impl Asking {
         let by_us = if holds_our_load(gap, index, demand) { 1.0 - seen.reused_share? } else { 0.0 };
         let received = Received::of(gap, index, demand, seen)?;
         let opened = (demand.per_op("tcp.opened")? - by_us).max(0.0);
-        Some(Self { opened, received: received.bytes, hands_on: received.is_handed_on })
+        let (hands_on, answers_alone) = (received.is_handed_on, received.is_no_answer);
+        Some(Self { opened, received: received.bytes, hands_on, answers_alone })
     }
 }
 
@@ -153,23 +178,37 @@ struct Received {
     bytes: f64,
     /// The answer is among them.
     is_handed_on: bool,
+    /// They are too few for half of it.
+    is_no_answer: bool,
 }
 
 impl Received {
     fn of(gap: &Gap<'_>, index: usize, demand: &HostDemand, seen: &TargetObservation) -> Option<Self> {
         // Both are bytes as they were sent: handshakes and records of TLS are among them, and none of what a front asks for.
-        let by_us = if holds_our_load(gap, index, demand) { seen.bytes_in_per_op? } else { 0.0 };
-        let heads = HEAD_BYTES * demand.per_op("tcp.received_segments")?
-            + IPV6_FURTHER_BYTES * demand.per_op("ip.received_ipv6_packets").unwrap_or(0.0);
-        let bytes = demand.per_op("ip.received_bytes")? - heads - by_us - seen.bytes_out_per_op?;
-        // The answer's body may have been in the clear, and the head that it came with is another one.
-        Some(Self { bytes, is_handed_on: bytes >= seen.body_bytes_per_op? + LEAST_HEADS_BYTES })
+        let answers = if holds_our_load(gap, index, demand) { seen.bytes_in_per_op? } else { 0.0 };
+        let requests = if goes_over_network(gap) { seen.bytes_out_per_op? } else { 0.0 };
+        let segments = demand.per_op("tcp.received_segments")?;
+        let by_ipv6 = IPV6_FURTHER_BYTES * demand.per_op("ip.received_ipv6_packets").unwrap_or(0.0);
+        let all = demand.per_op("ip.received_bytes")? - by_ipv6 - answers - requests;
+        let bytes = all - HEAD_BYTES * segments;
+        let body_bytes = seen.body_bytes_per_op?;
+        Some(Self {
+            bytes,
+            // The body may have come in the clear, and the head that it came with is another one.
+            is_handed_on: bytes >= body_bytes + LEAST_HEADS_BYTES,
+            is_no_answer: all - SHORTEST_HEAD_BYTES * segments < 0.5 * body_bytes + LEAST_ANSWER_BYTES,
+        })
     }
+}
+
+/// Our load is not in the counters of networks where it goes over a Unix socket.
+fn goes_over_network(gap: &Gap<'_>) -> bool {
+    gap.case.http().is_none_or(|http| http.unix_socket.is_none())
 }
 
 /// Our load connects from the server's own network only where that is the machine's, and ours.
 fn holds_our_load(gap: &Gap<'_>, index: usize, demand: &HostDemand) -> bool {
-    demand.generator_cpu_ns > 0 && gap.host_fact(index, "process.network") != Some("its own")
+    demand.generator_cpu_ns > 0 && goes_over_network(gap) && gap.host_fact(index, "process.network") != Some("its own")
 }
 
 /// Over one connection: whether the gap sits in waiting for answers and receiving them, all but a little, while

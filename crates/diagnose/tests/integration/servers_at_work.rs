@@ -511,6 +511,13 @@ fn a_gap_of_the_medians_is_explained() {
         equal.both_ways(|explanation, _| {
             assert!(named(explanation).iter().all(|(cause, _)| *cause == "none"), "{explanation:#?}");
         });
+        // A rate that differs by less is another gap.
+        let mut by_little = World { rate_is_open: false, ..equal.clone() };
+        by_little.servers[1].fixed *= 1.15;
+        let gone = World { later: Some(Box::new(by_little)), ..world.clone() };
+        gone.both_ways(|explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause == "unknown"), "{explanation:#?}");
+        });
         let gone = World { later: Some(Box::new(World { rate_is_open: false, ..equal })), ..world };
         gone.both_ways(|explanation, _| {
             assert!(named(explanation).iter().all(|(cause, _)| *cause == "unknown"), "{explanation:#?}");
@@ -582,6 +589,7 @@ fn what_a_front_does_rules_out_nothing_of_who_is_behind_it() {
         ("front over IPv6", front_by_ipv6, fast.clone(), true, true),
         ("front over TLS, new connections", over_tls(&front), over_tls(&fast), false, true),
         ("front over a Unix socket", by_socket, fast.clone(), true, true),
+        ("in between", counting(slow.clone(), "ip.received_bytes", 1_700.0), fast.clone(), true, true),
         ("others beside it", beside_others, fast.clone(), true, false),
         ("not counted", uncounted, fast, true, true),
     ] {

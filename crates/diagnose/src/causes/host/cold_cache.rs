@@ -191,7 +191,7 @@ impl<'a> Asked<'a> {
     /// Whether the slow side's server is seen to hand no requests on.
     fn answers_itself(&self, gap: &Gap<'_>) -> bool {
         let demands = Demands { slow: self.slow, fast: self.fast };
-        Fronts::beside(gap, &demands, &self.view).is_ok_and(|fronts| !fronts.slow.hands_on)
+        Fronts::beside(gap, &demands, &self.view).is_ok_and(|fronts| fronts.slow.answers_alone)
     }
 
     /// How much longer the slow side takes from one request's end to the next one's, all connections together, ns.

@@ -322,7 +322,7 @@ fn by_turns(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing
     let waits_elsewhere = sleepers::for_sockets(slow_side.demand())
         .zip(sleepers::for_disks(slow_side.demand()))
         .is_none_or(|(sockets, disks)| sockets.max(disks) >= 1.0)
-        || !Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on);
+        || !Fronts::of(gap, &demands).is_ok_and(|fronts| fronts.slow.answers_alone);
     let queues = ListenQueues::of_machines(gap, &machines);
     let waits_before = queues.is_none_or(|queues| queues.where_more_wait().is_some());
     // A lock makes no gap over one connection, and so does nothing that holds up each request.

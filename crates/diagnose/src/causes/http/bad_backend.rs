@@ -49,6 +49,7 @@ pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let http = needs_http(gap)?;
+    gap.needs_gap_of_means()?;
     let (view, slow) = (&gap.comparison, gap.slow_name());
     let open = |view: &View<'_>, text: String| Standing::Undecided(gap.evidence(view, text));
     if gap.case.is_open_loop() {

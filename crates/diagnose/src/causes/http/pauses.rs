@@ -62,6 +62,7 @@ pub(super) static CAUSE: Cause = Cause::of(&ENTRY, weigh);
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     needs_http(gap)?;
+    gap.needs_gap_of_means()?;
     let seen = Seen::of(gap)?;
     let (view, slow) = (&gap.comparison, gap.slow_name());
     let line = |text: String| gap.evidence(view, text);
@@ -390,7 +391,7 @@ fn nothing_else_stops_it(
     // Whom it asks in turn may be what stops, or the way to it: neither is read.
     let at_sockets = sleepers::for_sockets(on_slow.demand());
     let connections = f64::from(gap.case.plan.lanes());
-    let asks_nobody = Fronts::of(gap, &demands).is_ok_and(|fronts| !fronts.slow.hands_on)
+    let asks_nobody = Fronts::of(gap, &demands).is_ok_and(|fronts| fronts.slow.answers_alone)
         && at_sockets.is_none_or(|threads| threads < 0.5 * seen.slow.share * connections);
     let is_near = demands.slow.generator_cpu_ns > 0;
     Ok(if asks_nobody && is_near && again.is_some() { Confidence::Likely } else { Confidence::Possible })

@@ -5,8 +5,8 @@
 //!
 //! * from outside a `Via` field that the fast side's answers do not have. What the hop costs stays unknown: possible;
 //! * on the machine the program that listens: a proxy, or a front server that has the work done by other processes, over
-//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop. Nor is
-//!   any other program that does so named: it may be a relay, or an application that asks for its data.
+//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop. Another
+//!   program that hands answers on is told, and not named: it may be a relay, or an application that asks for its data.
 //!   What a request takes of that machine's CPU beyond the fast side's is what the hop is worth at least: likely. Where
 //!   that is little, the rest may be what handing on takes besides: two processes more are woken for each request, and an
 //!   idle CPU that has to wake up first, a virtual one above all, takes longer for it than they compute. Nobody counts
@@ -101,7 +101,8 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     let seems_to = further_segments >= LEAST_SEGMENTS && on_slow.bytes - larger * on_fast.bytes >= 0.5 * answer_bytes;
     // Where both hand on, and one connects anew for that, connecting brings segments too, and TLS certificates with it.
     let fronts = Fronts::of(gap, demands).ok();
-    let hands_on = arrives_again && !fronts.is_some_and(|both| both.fast.hands_on && both.slow_connects_anew());
+    let hands_on = arrives_again
+        && fronts.is_none_or(|both| both.slow.hands_on && !(both.fast.hands_on && both.slow_connects_anew()));
     let others_work = on_slow.others_ns - on_fast.others_ns >= Flip::NOTEWORTHY * on_fast.server_ns;
     let front = FRONTS.contains(&of_slow) && hands_on && others_work;
     // Over a Unix socket nothing is counted; then it is possible where others on the machine work for the request.

@@ -27,6 +27,7 @@ const MOST_ALONE: f64 = 0.5;
 pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    gap.needs_gap_of_means()?;
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let many = &gap.comparison;
     let open = |text: String| Standing::Undecided(gap.evidence(many, text));

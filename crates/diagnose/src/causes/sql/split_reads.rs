@@ -31,6 +31,7 @@ const ALIKE: f64 = 1.25;
 pub(super) static CAUSE: Cause = Cause { kinds: KINDS, ..Cause::of(&ENTRY, weigh) };
 
 fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    gap.needs_gap_of_means()?;
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     same_system(gap)?;
     let [slow_reads, fast_reads] = counted(gap, "server-device-reads", "how often their devices are read")?;
