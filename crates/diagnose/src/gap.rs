@@ -132,6 +132,8 @@ pub(crate) struct Flip<'a> {
     pub(crate) moved_ns: f64,
     /// The fast side's time per op under the flip over that at the reference.
     dearer: f64,
+    /// This probe, or that of its reference, was made once more.
+    is_second_look: bool,
     /// The gap before it is known so widely that the share of the time comes from the ends of the intervals.
     is_wide: bool,
 }
@@ -166,7 +168,7 @@ impl<'a> Gap<'a> {
         if !open_loop && self.case.plan.lanes() == 1 {
             return (Mode::Alone, self.reference_under_load());
         }
-        match self.look(ALONE) {
+        match self.look_alone() {
             Look::NotAsked(probe) => return (Mode::Alone, Reference::Wanted(probe)),
             Look::Shown(view) if view.log.low() > 0.0 && view.log.mid >= 0.5 * self.comparison.log.mid => {
                 return (Mode::Alone, Reference::Known(view));
@@ -174,6 +176,15 @@ impl<'a> Gap<'a> {
             Look::Shown(_) | Look::Missing(_) => {}
         }
         (Mode::Loaded, self.reference_under_load())
+    }
+
+    /// What the pair showed over one connection: where that was looked at once more, the longer one counts.
+    fn look_alone(&self) -> Look<'a> {
+        let longer = ALONE.longer().filter(|longer| self.case.outcome(&longer.id(Mode::Alone)).is_some());
+        match longer.map(|longer| self.look(longer)) {
+            Some(shown @ Look::Shown(_)) => shown,
+            _ => self.look(ALONE),
+        }
     }
 
     /// What flips with the plan's connections are held against, whether or not the gap shows over one connection.
@@ -377,20 +388,27 @@ impl<'a> Gap<'a> {
         self.flip_against(kind, reference, self.mode)
     }
 
-    /// The same probe made longer, where a flip leaves open whether it matters, an interval that is as much narrower would tell, and there
-    /// is time for it and for the control behind it.
-    pub(crate) fn longer(&self, flip: &Flip<'_>) -> Option<Probe> {
-        let longer = flip.kind.longer()?;
-        // What it shows is shown already.
-        self.case.outcome(&longer.id(self.mode)).is_none().then_some(())?;
-        let probe = longer.probe(&self.case, self.mode);
+    /// The flip's probe made longer, or that of its reference over one connection, whichever interval is wider: where the flip leaves open whether
+    /// it matters, an interval that is as much narrower would tell, and there is time for it and for the control behind it.
+    pub(crate) fn longer(&self, flip: &Flip<'a>) -> Option<Probe> {
+        let reference = self.known_reference()?;
+        let narrower = |view: &View<'a>| view.narrower((LONGER as f64).sqrt());
+        let of_flip = (flip.view.log.half(), flip.kind, Flip::new(flip.kind, reference, narrower(&flip.view)));
+        let of_reference = (reference.id == ALONE.id(self.mode))
+            .then(|| (reference.log.half(), ALONE, Flip::new(flip.kind, &narrower(reference), flip.view.clone())));
+        let mut looks: Vec<_> = of_reference.into_iter().chain([of_flip]).collect();
+        looks.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
         let control_ns = match self.control(false) {
             Some(Look::NotAsked(control)) => control.budget_ns,
             None | Some(Look::Shown(_) | Look::Missing(_)) => 0,
         };
-        let narrower = flip.view.narrower((LONGER as f64).sqrt());
-        let would_be = Flip::new(flip.kind, self.known_reference()?, narrower)?;
-        (would_be.tells() && probe.budget_ns + control_ns <= self.case.budget_left_ns).then_some(probe)
+        let telling = looks.into_iter().filter(|(_, _, would_be)| would_be.as_ref().is_some_and(Flip::tells));
+        let mut probes = telling.filter_map(|(_, kind, _)| {
+            // What it shows is shown already.
+            let longer = kind.longer().filter(|longer| self.case.outcome(&longer.id(self.mode)).is_none())?;
+            Some(longer.probe(&self.case, self.mode))
+        });
+        probes.find(|probe| probe.budget_ns + control_ns <= self.case.budget_left_ns)
     }
 
     /// What this probe did to the gap that shows in `reference`, with as many connections as it was made with. Where that leaves open whether
@@ -804,6 +822,8 @@ impl<'a> Flip<'a> {
             moved_log: reference.log.minus(left),
             moved_ns: before.mid - after.mid,
             dearer,
+            is_second_look: kind.is_longer
+                || ALONE.longer().is_some_and(|longer| reference.id == longer.id(Mode::Alone)),
             is_wide,
             view,
         })
@@ -813,7 +833,7 @@ impl<'a> Flip<'a> {
     pub(crate) fn moved(&self) -> bool {
         // What is left bounds this side of the interval. Widening it in log is more than widening `r'` would do, since
         // `ln(1 + k (r' - 1))` grows ever more slowly with `ln r'`.
-        let looks = if self.kind.is_longer { Self::MORE_LOOKS } else { Self::MANY_LOOKS };
+        let looks = if self.is_second_look { Self::MORE_LOOKS } else { Self::MANY_LOOKS };
         let beyond_chance = |moved: Estimate| moved.mid > looks * moved.below;
         self.gone.is_noteworthy() && beyond_chance(self.moved_log) && beyond_chance(self.gone.of_time())
     }

@@ -49,3 +49,23 @@ fn it_is_not_asked_for_where_the_first_one_tells_or_there_is_no_time() {
     let hurried = World { budget_ns: 20 * SECOND_NS, ..closing(0.25) };
     assert!(under_seeds(hurried).iter().all(|explanation| longer(explanation).is_none()));
 }
+
+/// All flips are held against the reference: where that is the wide one, it is looked at once more.
+#[test]
+fn the_reference_is_looked_at_once_more_where_it_is_what_leaves_a_flip_open() {
+    let mut base = World { body: 2e3, ..world(&[Server::default(), Server { keeps: false, ..Server::default() }]) };
+    base.plan.load.connections = 4;
+    let world = World { elsewhere: vec![("alone".to_owned(), World { noise: 0.35, ..base.clone() })], ..base };
+    let (mut asked, mut found) = (0, 0);
+    for explanation in under_seeds(world) {
+        assert!(!explanation.ruled_out.iter().any(|cause| cause == "http.no-keepalive"));
+        let probes = probes(&explanation);
+        if !probes.contains(&"alone-longer") {
+            continue;
+        }
+        assert!(!probes.contains(&"all-close-longer"), "{probes:?}");
+        asked += 1;
+        found += usize::from(named(&explanation)[0].0 == "http.no-keepalive");
+    }
+    assert!(asked >= 10 && 2 * found >= asked, "{found} of {asked}");
+}

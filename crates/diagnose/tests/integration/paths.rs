@@ -13,7 +13,7 @@ const fn param(name: &'static str, default: &'static str) -> Param {
     Param { name, value_name: "X", help: "", sort: Sort::Count { least: 0, most: u64::MAX, zero: "" }, default }
 }
 static PARAMS: [Param; 8] = [
-    Param { sort: Sort::Choice(&["bulk", "bulk-reverse", "rr", "udp"]), ..param("op", "bulk") },
+    Param { sort: Sort::Choice(&["bulk", "bulk-reverse", "rr", "connect", "udp"]), ..param("op", "bulk") },
     param("block", "1"),
     Param { sort: Sort::Switch, ..param("ahead", "on") },
     param("response", "1"),
@@ -129,13 +129,15 @@ impl Path {
                 let counted = [("datagrams_sent", 3.0 * sent), ("datagrams_lost", lost), ("datagrams_dropped", 0.0)];
                 (came, 1400.0, counted.to_vec())
             }
-            "rr" => {
+            "rr" | "connect" => {
+                // Who waits for a packet to be sent again: the first one of a connection waits for longer.
+                let again_s = if op == "rr" { 0.206 } else { 1.03 };
                 let usual_s = self.trip_s + 10.0 * self.packet_s;
                 let lost = |number: u64| number < (1000.0 * self.lost) as u64;
-                let took = |number: u64| ((usual_s + if lost(number) { 0.206 } else { 0.0 }) * 1e9) as u64;
+                let took = |number: u64| ((usual_s + if lost(number) { again_s } else { 0.0 }) * 1e9) as u64;
                 times = Distribution::from_values((0..1000).map(took));
                 // The typical pair of slots has a few more of those that wait than all slots have.
-                let mean_s = usual_s + if self.lost > 0.0 { 1.4 * self.lost * 0.206 } else { 0.0 };
+                let mean_s = usual_s + if self.lost > 0.0 { 1.4 * self.lost * again_s } else { 0.0 };
                 let rate = streams / mean_s;
                 let sent = [("segments", 3.0 * rate * (1.0 + self.lost)), ("retransmits", 3.0 * rate * self.lost)];
                 (rate, 1.0, sent.to_vec())
@@ -403,6 +405,18 @@ fn losses_that_the_sender_does_not_mind_are_found_by_what_little_loses() {
             assert!(found.iter().all(|cause| cause != "net.loss"), "{what}, {streams}: {found:?}");
         }
     }
+}
+
+/// Who connects anew waits for a second where the first packet gets lost, or is dropped at a queue: that is counted, and which of both is not told.
+#[test]
+fn lost_connecting_is_possible() {
+    for lost in [0.005, 0.04] {
+        let findings = findings([1.05, 1.05], "connect", 8, &CLEAN, &Path { lost, ..CLEAN });
+        assert_eq!((&*findings[0].cause, findings[0].confidence), ("net.loss", Confidence::Possible), "{findings:#?}");
+    }
+    // What waits and is not sent again.
+    let found = found("connect", 8, &CLEAN, &Path { packet_s: 5e-3, ..CLEAN });
+    assert!(found.iter().all(|cause| cause != "net.loss"), "{found:?}");
 }
 
 #[test]

@@ -111,9 +111,9 @@ impl Telling {
         }
     }
 
-    /// A stream begins: what TCP counted until now is none of its ops'.
+    /// A stream begins: what TCP counted until now is none of its ops', unless the op is to connect.
     pub(crate) fn opened(&mut self, lane: LaneId, connection: &Connection) {
-        if self.op == Op::BulkReverse {
+        if matches!(self.op, Op::BulkReverse | Op::Connect) {
             self.before.insert(lane, TcpInfo::default());
         } else if let Some(info) = TcpInfo::of(&connection.stream) {
             self.before.insert(lane, info);
@@ -214,15 +214,18 @@ impl Telling {
             // What came while streams came to rest is no op's, and stands for what was under way when the run-up ended.
             sent.scale(self.payload.min(self.moved), self.moved);
         }
-        if sent.has_any && !matches!(self.op, Op::Udp | Op::Connect) {
+        if sent.has_any && self.op != Op::Udp {
             let mut put = |counter: Counter, count| {
                 counters.counted.insert(counter.id(), count);
             };
             put(counter::RETRANSMITS, sent.retransmits);
             put(counter::SEGMENTS, sent.segments);
-            put(counter::BUSY, sent.busy_us);
-            put(counter::WINDOW_LIMITED, sent.window_limited_us);
-            put(counter::BUFFER_LIMITED, sent.buffer_limited_us);
+            // Who only connects has nothing to send that could wait.
+            if self.op != Op::Connect {
+                put(counter::BUSY, sent.busy_us);
+                put(counter::WINDOW_LIMITED, sent.window_limited_us);
+                put(counter::BUFFER_LIMITED, sent.buffer_limited_us);
+            }
         }
         // Between slots nothing is carried: what was told of the last one stays.
         if !facts.0.is_empty() {
@@ -317,6 +320,22 @@ mod tests {
         let connection = Connection::made(stream);
         telling.opened(0, &connection);
         (telling, connection, theirs)
+    }
+
+    /// Connecting is the op: what TCP did for it is counted, with all of its segments.
+    #[test]
+    fn what_is_sent_to_connect_counts_where_that_is_the_op() {
+        for (op, segments) in [(Op::Connect, true), (Op::Rr, false)] {
+            let (mut telling, connection, _theirs) = stream(op);
+            let sent = TcpInfo::of(&connection.stream).unwrap().segments;
+            telling.closing(0, &connection, None);
+            let mut counters = Counters::default();
+            telling.tell(std::iter::empty(), &mut counters);
+            let counted = counters.counted.get(&counter::SEGMENTS.id());
+            assert_eq!(counted, Some(&if segments { u64::from(sent) } else { 0 }), "{op:?}");
+            assert_eq!(counters.counted.get(&counter::RETRANSMITS.id()), Some(&0), "{op:?}");
+            assert_eq!(counters.counted.contains_key(&counter::WINDOW_LIMITED.id()), op == Op::Rr);
+        }
     }
 
     /// So many bytes come, and counters are taken; the sender has told of so many segments and so long a round trip by then, if of any.

@@ -22,9 +22,9 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "packets get lost on the path and are sent again after time-outs",
     signature: "segments are sent again, and not on the fast side: streams add up, or as much is sent again of a small part \
                 of the flow; no window holds them back, or with windows of one size the gap is as wide; where congestion controls differ, \
-                it is with the same one, too; of exchanges, time beyond \
+                it is with the same one, too; of exchanges and of connecting, time beyond \
                 the usual one that is worth the gap. Of datagrams: as many get lost with a sixteenth of them",
-    at_most: "likely; possible where windows hold it back",
+    at_most: "likely; possible where windows hold it back, and of connecting",
     needs_machine: false,
 };
 
@@ -38,11 +38,19 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let [slow, fast] = both(reference);
     match sends(gap) {
         Some(Sends::Datagrams) => of_datagrams(gap, reference, [slow, fast]),
-        Some(Sends::Connection) => of_waiting(gap, reference, Sends::Connection, Vec::new()),
+        Some(Sends::Connection) => {
+            // Over one stream few connections are made, each of which waits for a second where something is lost.
+            let facts = [reference, &gap.comparison].into_iter().find_map(|view| {
+                let [slow, fast] = both(view);
+                let (again, more) = each_loses_more(gap, slow, fast, Sends::Connection)?;
+                more.then(|| gap.evidence(view, again))
+            });
+            of_waiting(gap, reference, Sends::Connection, facts.into_iter().collect())
+        }
         Some(sends) => {
             let is_exchange = matches!(sends, Sends::Exchange { .. });
             let counted = match is_exchange {
-                true => each_loses_more(gap, slow, fast),
+                true => each_loses_more(gap, slow, fast, sends),
                 false => tell(gap, slow, fast).zip(loses_more(slow, fast)),
             };
             let Some((again, more)) = counted else {
@@ -90,18 +98,27 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
 
 /// As [`loses_more`], for each exchange, and in words. Where the last segment of an answer waits for its acknowledgement it is sent again to
 /// ask for that (RFC 8985), lost or not: by the share of all segments a path that loses nothing would hide what another one loses.
-fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<(String, bool)> {
+fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>, sends: Sends) -> Option<(String, bool)> {
     const LEAST: f64 = 10.0;
+    /// Nobody connects twice unless something was lost, or dropped at the other end: three are no chance.
+    const LEAST_OF_CONNECTIONS: f64 = 3.0;
     /// As of segments: fewer are worth little of any gap.
     const LEAST_EACH: f64 = 1e-3;
     const CLEARLY: f64 = 4.0;
     let ((count, _), of_slow, of_fast) = (slow.sent_again()?, slow.sent_again_per_op()?, fast.sent_again_per_op()?);
+    let (what, least) = match sends {
+        Sends::Connection => ("connection to", LEAST_OF_CONNECTIONS),
+        _ => ("exchange with", LEAST),
+    };
     let text = format!(
-        "for each exchange with {} {of_slow:.4} segments are sent again, with {} {of_fast:.4}",
+        "for each {what} {} {of_slow:.4} segments are sent again, for one {} {of_fast:.4}",
         gap.slow_name(),
-        gap.fast_name()
+        match sends {
+            Sends::Connection => format!("to {}", gap.fast_name()),
+            _ => format!("with {}", gap.fast_name()),
+        }
     );
-    Some((text, count >= LEAST && of_slow >= LEAST_EACH.max(CLEARLY * of_fast)))
+    Some((text, count >= least && of_slow >= LEAST_EACH.max(CLEARLY * of_fast)))
 }
 
 /// Exchanges of the slow side have more segments sent again, by whichever end is told, and those that it can have hit take so much longer.
@@ -122,9 +139,10 @@ fn of_exchanges(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, again: &str) 
     Ok(Some(fit_by_host(gap, &ENTRY, Some(share), most_of_exchanges(sends), told)))
 }
 
-/// What is longer than is under way at once may be policed, or wait in a short queue that overflows, and lose as much for that.
+/// What is longer than is under way at once may be policed, or wait in a short queue that overflows, and lose as much for that. So may who connects be
+/// dropped at a queue that is too short.
 fn most_of_exchanges(sends: Sends) -> Confidence {
-    if sends.fits_one_flight() { Confidence::Likely } else { Confidence::Possible }
+    if sends != Sends::Connection && sends.fits_one_flight() { Confidence::Likely } else { Confidence::Possible }
 }
 
 /// `3 % of the segments to B were sent again, none of those to A`.
@@ -319,8 +337,7 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, facts: Vec<Evid
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
     if facts.is_empty() {
-        // Of connections TCP tells nothing when they are closed, and of exchanges nothing of the other end: a queue that is too short, or a
-        // server that stands still, looks the same.
+        // Of exchanges TCP tells nothing of the other end: a server that stands still looks the same.
         let text = format!("{text}; that packets were sent again is not known");
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
