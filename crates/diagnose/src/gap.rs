@@ -178,12 +178,18 @@ impl<'a> Gap<'a> {
         (Mode::Loaded, self.reference_under_load())
     }
 
-    /// What the pair showed over one connection: where that was looked at once more, the longer one counts.
+    /// What the pair showed over one connection: where that was looked at once more, the longer one counts. Flips that were made in between are
+    /// held against it, so that it has to be what it was.
     fn look_alone(&self) -> Look<'a> {
+        let first = self.look(ALONE);
         let longer = ALONE.longer().filter(|longer| self.case.outcome(&longer.id(Mode::Alone)).is_some());
-        match longer.map(|longer| self.look(longer)) {
-            Some(shown @ Look::Shown(_)) => shown,
-            _ => self.look(ALONE),
+        match (&first, longer.map(|longer| self.look(longer))) {
+            (Look::Shown(then), Some(Look::Shown(now)))
+                if (then.log.low()..=then.log.high()).contains(&now.log.mid) =>
+            {
+                Look::Shown(now)
+            }
+            _ => first,
         }
     }
 

@@ -10,7 +10,7 @@
 //! and a search is no longer than it, unless several parts have no free port.
 //!
 //! A Linux that cannot be told where to look (before 6.3) is given the very port, one after the other. A port that was given is nobody else's in
-//! that network as long as it is kept, whomever they connect to. So it is every second one: those in between are the ones that the kernel tries first,
+//! that network as long as it is kept, whomever they connect to. So it is every second one: those in between are the ones that `connect` tries first,
 //! for others, and for ours once all that are given are taken.
 
 use rustix::fd::{AsFd, BorrowedFd};

@@ -19,6 +19,9 @@ const LEAST_HEADS_BYTES: f64 = 100.0;
 /// Least bytes of an answer without a body: those of a head that says little (HTTP/2, FastCGI).
 const LEAST_ANSWER_BYTES: f64 = 30.0;
 
+/// An answer is not made of less than this part of it that is asked for elsewhere, but for what is no data.
+const LEAST_DATA: f64 = 0.02;
+
 /// Heads of segments without timestamps.
 const SHORTEST_HEAD_BYTES: f64 = 40.0;
 
@@ -152,8 +155,12 @@ fn others_may_answer(gap: &Gap<'_>, demand: &HostDemand) -> bool {
     let is_front =
         gap.server_program(gap.slow).is_some_and(|program| FRONTS.contains(&program) || PROXIES.contains(&program));
     let interrupts_ns = ["cpu.softirq_ns", "cpu.irq_ns"].iter().filter_map(|key| demand.per_op(key)).sum::<f64>();
-    let works = demand.others_cpu_per_op().zip(demand.per_op("process.cpu_ns"));
-    is_front && works.is_none_or(|(others_ns, own_ns)| others_ns - interrupts_ns >= Flip::NOTEWORTHY * own_ns)
+    let works = demand.others_cpu_per_op().zip(demand.per_op("process.cpu_ns")).zip(demand.per_op("cpu.busy_ns"));
+    // Of interrupts the part is taken off that others have of all work: most kernels count them for whom they interrupt.
+    is_front
+        && works.is_none_or(|((others_ns, own_ns), busy_ns)| {
+            others_ns * (1.0 - interrupts_ns / busy_ns.max(1.0)) >= Flip::NOTEWORTHY * own_ns
+        })
 }
 
 impl Fronts {
@@ -178,7 +185,7 @@ struct Received {
     bytes: f64,
     /// The answer is among them.
     is_handed_on: bool,
-    /// They are too few for half of it.
+    /// They are too few for it, and for what it is made of.
     is_no_answer: bool,
 }
 
@@ -191,12 +198,14 @@ impl Received {
         let by_ipv6 = IPV6_FURTHER_BYTES * demand.per_op("ip.received_ipv6_packets").unwrap_or(0.0);
         let all = demand.per_op("ip.received_bytes")? - by_ipv6 - answers - requests;
         let bytes = all - HEAD_BYTES * segments;
+        // Too many were taken off where segments have no timestamps.
+        let most_bytes = if bytes < 0.0 { all - SHORTEST_HEAD_BYTES * segments } else { bytes };
         let body_bytes = seen.body_bytes_per_op?;
         Some(Self {
             bytes,
             // The body may have come in the clear, and the head that it came with is another one.
             is_handed_on: bytes >= body_bytes + LEAST_HEADS_BYTES,
-            is_no_answer: all - SHORTEST_HEAD_BYTES * segments < 0.5 * body_bytes + LEAST_ANSWER_BYTES,
+            is_no_answer: most_bytes < LEAST_ANSWER_BYTES + LEAST_DATA * body_bytes,
         })
     }
 }

@@ -61,6 +61,10 @@ pub struct Path {
     pub lost: f64,
     /// What a sender that minds losses makes get lost besides, by starting too fast.
     pub overshoots: f64,
+    /// For how long an op waits of which something gets lost, if not for a time-out.
+    pub waits_s: Option<f64>,
+    /// What is counted as sent again for each op, if not what gets lost.
+    pub sent_again: Option<f64>,
     /// Random losses in all that comes after the comparison.
     pub lost_later: Option<f64>,
     /// What a sender that does not mind losses still carries of what there is.
@@ -95,6 +99,8 @@ pub const CLEAN: Path = Path {
     reads: 600e6,
     lost: 0.0,
     overshoots: 0.0,
+    waits_s: None,
+    sent_again: None,
     lost_later: None,
     carries: 1.0,
     waits_for_lost: 0.0,
@@ -131,7 +137,7 @@ impl Path {
             }
             "rr" | "connect" => {
                 // Who waits for a packet to be sent again: the first one of a connection waits for longer.
-                let again_s = if op == "rr" { 0.206 } else { 1.03 };
+                let again_s = self.waits_s.unwrap_or(if op == "rr" { 0.206 } else { 1.03 });
                 let usual_s = self.trip_s + 10.0 * self.packet_s;
                 let lost = |number: u64| number < (1000.0 * self.lost) as u64;
                 let took = |number: u64| ((usual_s + if lost(number) { again_s } else { 0.0 }) * 1e9) as u64;
@@ -139,7 +145,8 @@ impl Path {
                 // The typical pair of slots has a few more of those that wait than all slots have.
                 let mean_s = usual_s + if self.lost > 0.0 { 1.4 * self.lost * again_s } else { 0.0 };
                 let rate = streams / mean_s;
-                let sent = [("segments", 3.0 * rate * (1.0 + self.lost)), ("retransmits", 3.0 * rate * self.lost)];
+                let again = self.sent_again.unwrap_or(self.lost);
+                let sent = [("segments", 3.0 * rate * (1.0 + again)), ("retransmits", 3.0 * rate * again)];
                 (rate, 1.0, sent.to_vec())
             }
             _ => {
@@ -414,9 +421,13 @@ fn lost_connecting_is_possible() {
         let findings = findings([1.05, 1.05], "connect", 8, &CLEAN, &Path { lost, ..CLEAN });
         assert_eq!((&*findings[0].cause, findings[0].confidence), ("net.loss", Confidence::Possible), "{findings:#?}");
     }
-    // What waits and is not sent again.
-    let found = found("connect", 8, &CLEAN, &Path { packet_s: 5e-3, ..CLEAN });
-    assert!(found.iter().all(|cause| cause != "net.loss"), "{found:?}");
+    // What waits as long and is not sent again; and what waits for less than a second, beside a few that are.
+    let waits = Path { lost: 0.04, sent_again: Some(0.0), ..CLEAN };
+    let welcomes_late = Path { lost: 0.1, waits_s: Some(0.3), sent_again: Some(0.001), ..CLEAN };
+    for (what, far) in [("not sent again", waits), ("a late welcome", welcomes_late)] {
+        let found = found("connect", 8, &CLEAN, &far);
+        assert!(found.iter().all(|cause| cause != "net.loss"), "{what}: {found:?}");
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
     }
     let hands_on = match Fronts::of(gap, &demands) {
         Ok(fronts) if fronts.slow.hands_on != fronts.fast.hands_on => {
-            return Err(open(format!("{counts}; but only one of {slow} and {fast} hands requests on")));
+            return Err(open(format!("{counts}; but not both of {slow} and {fast} are seen to hand requests on")));
         }
         Ok(fronts) => fronts.slow.hands_on,
         Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),

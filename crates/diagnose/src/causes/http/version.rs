@@ -129,7 +129,8 @@ fn needs_equal_records(gap: &Gap<'_>, over_http1: &View<'_>) -> Result<(), Strin
     };
     let records = (further.0 - further.1) / RECORD_OVERHEAD_BYTES;
     // Twice as many as the fewest that carry the body.
-    if records < (body_bytes / FULL_RECORD_BYTES).max(LEAST) {
+    // Nor are there more of them than the smallest records would be: that is a longer head.
+    if records < (body_bytes / FULL_RECORD_BYTES).max(LEAST) || records > body_bytes / SMALLEST_RECORD_BYTES {
         return Ok(());
     }
     Err(format!(

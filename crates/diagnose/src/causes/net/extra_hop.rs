@@ -120,6 +120,8 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         // A relay may be written in anything. But an application that asks for its data, which the other one holds, looks the same.
         let sign = if hands_on && of_slow != of_fast {
             "they bring the answer once more: it is a relay, or asks another server for its data"
+        } else if arrives_again && !hands_on {
+            "whether they bring the answer once more is not known"
         } else {
             "no sign of a hop there"
         };

@@ -40,12 +40,15 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
         Some(Sends::Datagrams) => of_datagrams(gap, reference, [slow, fast]),
         Some(Sends::Connection) => {
             // Over one stream few connections are made, each of which waits for a second where something is lost.
-            let facts = [reference, &gap.comparison].into_iter().find_map(|view| {
+            for view in [reference, &gap.comparison] {
                 let [slow, fast] = both(view);
-                let (again, more) = each_loses_more(gap, slow, fast, Sends::Connection)?;
-                more.then(|| gap.evidence(view, again))
-            });
-            of_waiting(gap, reference, Sends::Connection, facts.into_iter().collect())
+                if let Some((again, true)) = each_loses_more(gap, slow, fast, Sends::Connection)
+                    && let Some(fit) = of_exchanges(gap, view, Sends::Connection, &again)?
+                {
+                    return Ok(fit);
+                }
+            }
+            of_waiting(gap, reference, Sends::Connection, Vec::new())
         }
         Some(sends) => {
             let is_exchange = matches!(sends, Sends::Exchange { .. });
@@ -86,7 +89,7 @@ fn weigh(gap: &Gap<'_>) -> Result<Standing, Standing> {
             };
             facts.extend(beside);
             facts.extend(alike);
-            let told = told(gap, &again, facts);
+            let told = told(gap, sends, &again, facts);
             // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed. And what losses
             // are worth beside windows is known at most: a reader that is slow and loses as much would look the same.
             let confidence = if by_windows { Confidence::Possible } else { Confidence::Likely };
@@ -124,9 +127,12 @@ fn each_loses_more(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>, sends: Sends) 
 /// Exchanges of the slow side have more segments sent again, by whichever end is told, and those that it can have hit take so much longer.
 /// `None`: they take no longer than the others.
 fn of_exchanges(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, again: &str) -> Result<Option<Standing>, Standing> {
+    /// A SYN is sent again after a second, and after two more where that is lost as well.
+    const MOST_PER_SYN_NS: f64 = 1_600e6;
+    let most_per_loss_ns = if sends == Sends::Connection { MOST_PER_SYN_NS } else { MOST_PER_LOSS_NS };
     let share = Path::of(reference.slow)
         .sent_again_per_op()
-        .and_then(|hit| share_of_lost(reference, hit, MOST_PER_LOSS_NS))
+        .and_then(|hit| share_of_lost(reference, hit, most_per_loss_ns))
         .filter(|&share| share >= Flip::NOTEWORTHY);
     let Some(share) = share else { return Ok(None) };
     // What is under way at once no sender sends too fast.
@@ -135,12 +141,12 @@ fn of_exchanges(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, again: &str) 
         false => with_one_congestion_control(gap, reference, again)?,
     };
     let text = format!("{again}; exchanges that this can have hit make {} of the gap", percent(share));
-    let told = told(gap, &text, alike.into_iter().collect());
+    let told = told(gap, sends, &text, alike.into_iter().collect());
     Ok(Some(fit_by_host(gap, &ENTRY, Some(share), most_of_exchanges(sends), told)))
 }
 
-/// What is longer than is under way at once may be policed, or wait in a short queue that overflows, and lose as much for that. So may who connects be
-/// dropped at a queue that is too short.
+/// What is longer than is under way at once may be policed, or wait in a short queue that overflows, and lose as much for that. And a
+/// SYN may be dropped at a listen queue that is too short.
 fn most_of_exchanges(sends: Sends) -> Confidence {
     if sends != Sends::Connection && sends.fits_one_flight() { Confidence::Likely } else { Confidence::Possible }
 }
@@ -156,13 +162,22 @@ fn tell(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<String> {
     ))
 }
 
-fn told(gap: &Gap<'_>, text: &str, mut facts: Vec<Evidence>) -> Told {
+fn told(gap: &Gap<'_>, sends: Sends, text: &str, mut facts: Vec<Evidence>) -> Told {
     let slow = gap.slow_name();
     facts.insert(0, gap.at_reference(text.to_owned()));
+    let (or_dropped, look_there) = match sends {
+        Sends::Connection => (
+            ", or are dropped at a listen queue that is full",
+            "On {slow}'s machine `nstat -az TcpExtListenOverflows TcpExtListenDrops` counts connections that found its queue full, and `ss -ltn` \
+             tells how long that is. ",
+        ),
+        _ => ("", ""),
+    };
+    let look_there = look_there.replace("{slow}", &slow);
     Told {
-        summary: format!("Packets get lost on the path to {slow}: {text}."),
+        summary: format!("Packets get lost on the path to {slow}{or_dropped}: {text}."),
         remedy: format!(
-            "Find where they get lost: `ip -s link` and `tc -s qdisc` at both ends of the path to {slow} (errors, dropped), `nft list \
+            "{look_there}Find where they get lost: `ip -s link` and `tc -s qdisc` at both ends of the path to {slow} (errors, dropped), `nft list \
              ruleset` for rules that drop or limit, `mtr -n HOST` for the way; a full-duplex link that fell back to half duplex, a bad \
              cable and a busy radio link lose at random; a policer drops what each flow sends beyond its rate."
         ),
@@ -341,7 +356,7 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, sends: Sends, facts: Vec<Evid
         let text = format!("{text}; that packets were sent again is not known");
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
-    Ok(fit_by_host(gap, &ENTRY, Some(share), most_of_exchanges(sends), told(gap, &text, facts)))
+    Ok(fit_by_host(gap, &ENTRY, Some(share), most_of_exchanges(sends), told(gap, sends, &text, facts)))
 }
 
 /// Of datagrams it is counted what came. What gets lost at a lower rate as well is no cap.
@@ -381,5 +396,11 @@ fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>, [slow, fast]: [Path<'_>; 2]
         return Err(Standing::RuledOut(gap.evidence(&fewer, format!("{lost}; {text}: too many were sent"))));
     }
     let facts = vec![gap.evidence(&fewer, text)];
-    Ok(fit_by_host(gap, &ENTRY, Some(share.clamp(0.0, 1.0)), Confidence::Likely, told(gap, &lost, facts)))
+    Ok(fit_by_host(
+        gap,
+        &ENTRY,
+        Some(share.clamp(0.0, 1.0)),
+        Confidence::Likely,
+        told(gap, Sends::Datagrams, &lost, facts),
+    ))
 }
