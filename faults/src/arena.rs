@@ -73,6 +73,8 @@ impl Client {
     fn start(world: &World, twins: [(Place, Address); 2]) -> anyhow::Result<Client> {
         let folder = world.folder()?;
         let namespace = Namespace::new(world)?;
+        // A minute of new connections is more than there are ports, and looks at one draw take longer.
+        namespace.sysctl("net.ipv4.tcp_tw_reuse", "1")?;
         let entries: Vec<Entry> = twins
             .into_iter()
             .filter_map(|(place, address)| match address {

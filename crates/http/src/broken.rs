@@ -117,7 +117,8 @@ fn system_problem(what: &str, errno: Errno) -> String {
         failure::REFUSED => "connection refused".to_owned(),
         failure::RESET => "the server reset the connection".to_owned(),
         failure::PORTS_EXHAUSTED => "no local port is free to connect from; keep connections alive, use fewer \
-             requests, give more local addresses (--source), or widen net.ipv4.ip_local_port_range"
+             requests, let this machine use ports of closed ones again at once (net.ipv4.tcp_tw_reuse=1), give more local addresses \
+             (--source), or widen net.ipv4.ip_local_port_range"
             .to_owned(),
         failure::DESCRIPTORS_EXHAUSTED => {
             "no descriptor is free to connect with; raise the limit (ulimit -n) or use fewer connections".to_owned()

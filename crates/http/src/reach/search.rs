@@ -159,7 +159,8 @@ impl Attempt {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == std::io::ErrorKind::AddrNotAvailable => Err(WorkloadError(format!(
                 "no local port is free to connect to {peer}{from}; wait a minute for closed connections to give theirs \
-                 back, give more local addresses (--source), or widen net.ipv4.ip_local_port_range"
+                 back, let this machine use them again at once (net.ipv4.tcp_tw_reuse=1), give more local addresses (--source), or widen \
+                 net.ipv4.ip_local_port_range"
             ))),
             Err(error) => Ok(Some(format!("{peer}{from}: {}", plain(&error)))),
         }
