@@ -229,7 +229,7 @@ pub(super) fn sample(lines: &Lines<'_>, _context: &Context, readings: &mut Readi
     readings.gauge("net.tracked_connections", tracked.map(|count| count as f64));
 }
 
-/// `Ip6InReceives                   	4602`
+/// `Ip6InReceives                       4602`
 fn named_count<'a>(line: &&'a str) -> Option<(&'a str, u64)> {
     let (name, count) = line.split_once(char::is_whitespace)?;
     Some((name, count.trim().parse().ok()?))
