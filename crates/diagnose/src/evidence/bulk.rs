@@ -81,11 +81,16 @@ pub(crate) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         // An open loop leaves connections idle: what flows there is what is asked for.
         None => (shown(ALONE)?, shown(CONNECTIONS.of(STREAMS as usize))?),
     };
-    let (Some(alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
+    let (Some(alone_bytes_per_s), Some(many_bytes_per_s), Some(requests)) =
         (bytes_per_s(gap, &alone), bytes_per_s(gap, &many), many.connections())
     else {
         return Err(missing("how many bytes flow is not known".to_owned()));
     };
+    // A window, or a cap for each flow, is that of a connection, however many requests that carries at a time.
+    let connections = requests / gap.case.http().map_or(1, HttpPlan::streams);
+    if connections < 2 {
+        return Err(missing("one connection carries all requests: whether several carry more is not known".to_owned()));
+    }
     // The middle between "as one" and "as many as there are" is its root; a quarter to either side is left to neither.
     let grown = (many_bytes_per_s / alone_bytes_per_s).ln() / f64::from(connections).ln();
     let growth = match grown {

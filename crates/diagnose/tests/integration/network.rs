@@ -637,6 +637,16 @@ fn small_window() {
             assert_never(&pair(fast, slow, body, connections, true), &["net.small-window", "net.rate-cap"]);
         }
     }
+    // Of two connections with 25 requests each, as many bytes flow as each window lets through.
+    let base = Server { round_trip: 10e6, ..near() };
+    let fast = read(over(&base, |net| net.window = Some(2e6)), &[LARGE], &QUIET);
+    let slow = read(over(&base, |net| net.window = Some(64e3)), &[SMALL], &QUIET);
+    let mut world = pair(fast, slow, 1e6, 2, true);
+    world.http().http2 = Some(duel_model::Http2Plan { streams: 25 });
+    assert_never(&world, &["net.rate-cap"]);
+    assert_not_ruled_out(&world, "net.small-window");
+    world.plan.load.connections = 1;
+    assert_never(&world, &["net.rate-cap"]);
     // Further away: windows are as large.
     let window =
         |round_trip| read(Server { round_trip, ..over(&near(), |net| net.window = Some(64e3)) }, &[SMALL], &QUIET);

@@ -594,7 +594,12 @@ impl World {
             WorkloadPlan::Plain(_) => unreachable!(),
         });
         phases.push((phase::RECEIVE, capped.max(window.map_or(0.0, |window| leave_ns(bytes, window)))));
-        server.net.delay(server, &mut phases, bytes, new, variation);
+        // And so they do that of TCP.
+        let streams = match &varied.workload {
+            WorkloadPlan::Http(http) if http2 => f64::from(http.streams()),
+            _ => 1.0,
+        };
+        server.net.delay(server, &mut phases, (bytes, streams), new, variation);
         server.net.stall(&mut phases, connections, variation);
         let others_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
         if let Some(slow) = server.slow_connections {

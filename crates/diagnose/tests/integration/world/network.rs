@@ -82,8 +82,15 @@ impl Net {
         self.filter * if new { 4.0 } else { 1.0 }
     }
 
-    /// Adds to the phases what the network costs.
-    pub fn delay(&self, server: &Server, phases: &mut [(Phase, f64)], bytes: f64, new: bool, variation: &Variation) {
+    /// Adds to the phases what the network costs a response of so many bytes, of which a connection carries so many at a time.
+    pub fn delay(
+        &self,
+        server: &Server,
+        phases: &mut [(Phase, f64)],
+        (bytes, streams): (f64, f64),
+        new: bool,
+        variation: &Variation,
+    ) {
         let segment = self.segment_bytes(variation).unwrap_or(1460.0);
         // Flights of first, 2 first, 4 first, ... segments.
         let begins_with = if new { self.first_flight } else { self.after_pause };
@@ -102,7 +109,7 @@ impl Net {
                     *ns += (bytes / segment).ceil() * self.per_packet;
                     let by_segments = self.window_segments.map(|segments| segments * segment);
                     for window in self.window.into_iter().chain(by_segments) {
-                        *ns = ns.max(((bytes - 1.0) / window).floor() * server.round_trip);
+                        *ns = ns.max(((streams * bytes - 1.0) / window).floor() * server.round_trip);
                     }
                     *ns += if is_one_record { 0.0 } else { growing_ns };
                 }
