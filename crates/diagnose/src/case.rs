@@ -148,8 +148,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether the rate leaves open what the median calls. Probes are judged by rates: a gap of which half or more shows in no rate is no
-/// matter for them.
+/// Whether the rate leaves open what the median calls. Probes are judged by rates: they cannot tell of a gap that is for the most part not
+/// in the rate.
 fn is_open_by(rate: &PairVerdict, median: &PairVerdict) -> bool {
     const LEAST_SHARE: f64 = 0.5;
     let slower = match median.call {
